@@ -1,0 +1,7 @@
+/**
+ * An order service: a tutorial to read from top to bottom.
+ */
+@NullMarked
+package io.pgque.sample;
+
+import org.jspecify.annotations.NullMarked;
