@@ -2,6 +2,7 @@ package io.pgque.testsupport;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.time.Duration;
 
 import io.zonky.test.db.postgres.embedded.EmbeddedPostgres;
 import org.flywaydb.core.Flyway;
@@ -50,6 +51,7 @@ public final class PostgresServer {
 				.setServerConfig("max_connections", "200")
 				.setServerConfig("max_locks_per_transaction", "256")
 				.setServerConfig("shared_buffers", "128MB")
+				.setPGStartupWait(Duration.ofMinutes(1))
 				.start());
 		}
 		catch (IOException ex) {
