@@ -1,0 +1,128 @@
+-- Release and privileges. The version in this file makes it run last in every release, when all functions are
+-- there.
+--
+-- What this topic guarantees
+--   * PUBLIC holds nothing. Readers consume, writers send, administrators do both and run the engine; what is
+--     named for nobody below is for the owner alone.
+--   * Payloads are readable by readers only.
+--   * Administrators may create functions in schema pgque (hooks); none of ours looks anything up there by an
+--     unqualified name, and everything internal is in a schema closed to them.
+
+-- Release of this schema.
+create or replace function pgque.version() returns text
+language sql immutable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select '0.1.0'
+$$;
+
+-- Whose engine this is: other engines with the same API have no such function, or another answer.
+create or replace function pgque.distribution() returns text
+language sql immutable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select 'pgque-spring'
+$$;
+
+revoke all on all functions in schema pgque, pgque_internal from public;
+revoke all on all procedures in schema pgque, pgque_internal from public;
+revoke all on all tables in schema pgque, pgque_internal from public;
+
+grant usage on schema pgque to pgque_reader, pgque_writer, pgque_admin;
+grant create on schema pgque to pgque_admin;
+
+grant select on pgque.queue, pgque.consumer, pgque.tick, pgque.subscription, pgque.event_template, pgque.retry_queue,
+    pgque.dead_letter, pgque.config to pgque_reader;
+grant update (queue_extra_maint, queue_max_retries) on pgque.queue to pgque_admin;
+
+grant execute on function
+    pgque.send(text, jsonb),
+    pgque.send(text, text),
+    pgque.send(text, text, jsonb),
+    pgque.send(text, text, text),
+    pgque.send_batch(text, jsonb[]),
+    pgque.send_batch(text, text[]),
+    pgque.send_batch(text, text, jsonb[]),
+    pgque.send_batch(text, text, text[]),
+    pgque.insert_event(text, text, text),
+    pgque.insert_event(text, text, text, text, text, text, text),
+    pgque.dlq_replay(bigint),
+    pgque.dlq_redeliver(bigint),
+    pgque.dlq_replay_all(text)
+to pgque_writer;
+
+grant execute on function
+    pgque.subscribe(text, text),
+    pgque.unsubscribe(text, text),
+    pgque.register_consumer(text, text),
+    pgque.register_consumer_at(text, text, bigint),
+    pgque.unregister_consumer(text, text),
+    pgque.receive(text, text, integer),
+    pgque.receive_batch(text, text, integer, bigint),
+    pgque.receive_page(bigint, bigint, integer, bigint),
+    pgque.ack(bigint),
+    pgque.nack(bigint, pgque.message, interval, text),
+    pgque.settle(bigint, bigint, bigint[], interval[], text[], boolean[]),
+    pgque.next_batch(text, text),
+    pgque.next_batch_info(text, text),
+    pgque.next_batch_custom(text, text, interval, integer, interval),
+    pgque.get_batch_events(bigint),
+    pgque.finish_batch(bigint),
+    pgque.event_retry(bigint, bigint, timestamptz),
+    pgque.event_retry(bigint, bigint, integer),
+    pgque.get_queue_info(),
+    pgque.get_queue_info(text),
+    pgque.get_consumer_info(),
+    pgque.get_consumer_info(text),
+    pgque.get_consumer_info(text, text),
+    pgque.get_batch_info(bigint),
+    pgque.dlq_inspect(text, integer),
+    pgque.dead_letters(text, integer)
+to pgque_reader;
+
+-- Recognising the release and the engine is for everybody who may use it.
+grant execute on function pgque.version(), pgque.distribution() to pgque_reader;
+grant execute on function pgque.distribution() to pgque_writer;
+
+grant execute on function
+    pgque.insert_event_raw(text, bigint, timestamptz, integer, integer, text, text, text, text, text, text),
+    pgque.current_event_table(text),
+    pgque.get_batch_cursor(bigint, text, integer),
+    pgque.get_batch_cursor(bigint, text, integer, text),
+    pgque.batch_retry(bigint, integer),
+    pgque.event_retry_raw(text, text, timestamptz, bigint, timestamptz, integer, text, text, text, text, text, text),
+    pgque.batch_event_sql(bigint),
+    pgque.batch_event_tables(bigint),
+    pgque.find_tick_helper(int4, int8, timestamptz, int8, int8, interval),
+    pgque.create_queue(text),
+    pgque.drop_queue(text),
+    pgque.drop_queue(text, boolean),
+    pgque.set_queue_config(text, text, text),
+    pgque.grant_perms(text),
+    pgque._grant_perms_from(text, text, text, text),
+    pgque.tune_storage(text),
+    pgque.quote_fqname(text),
+    pgque.seq_getval(text),
+    pgque.seq_setval(text, bigint),
+    pgque.upgrade_schema(),
+    pgque._urlencode(text),
+    pgque.ticker(),
+    pgque.ticker(text),
+    pgque.ticker(text, bigint, timestamptz, bigint),
+    pgque.tick_now(),
+    pgque.tick_now(text[]),
+    pgque.force_tick(text),
+    pgque.force_next_tick(text),
+    pgque.set_tick_period_ms(integer),
+    pgque.maint(),
+    pgque.maint_retry_events(),
+    pgque.maint_rotate_tables_step1(text),
+    pgque.maint_rotate_tables_step2(),
+    pgque.maint_operations(),
+    pgque.maint_tables_to_vacuum(),
+    pgque.status(),
+    pgque.event_dead(bigint, bigint, text, timestamptz, xid8, int4, text, text, text, text, text, text),
+    pgque.dlq_purge(text, interval)
+to pgque_admin;
+
+grant execute on procedure pgque.ticker_loop() to pgque_admin;
