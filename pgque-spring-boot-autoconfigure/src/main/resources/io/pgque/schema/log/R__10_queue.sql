@@ -203,8 +203,9 @@ begin
     -- Last, since creators of other queues wait from here to our commit; senders do not.
     execute format('alter table pgque.event attach partition %s for values in (%s)', v_prefix, v_id);
 
-    insert into pgque.tick (tick_queue, tick_id, tick_event_seq, tick_event_slots)
-    values (v_id, nextval((v_prefix || '_tick_seq')::regclass), 0, 0);
+    -- There are no events yet, so all of them are of older transactions than this one.
+    insert into pgque.tick (tick_queue, tick_id, tick_event_seq, tick_event_slots, tick_xid)
+    values (v_id, nextval((v_prefix || '_tick_seq')::regclass), 0, 0, pg_current_xact_id());
     return 1;
 end
 $$;

@@ -92,25 +92,6 @@ begin
 end
 $$;
 
--- Snapshot for a tick. The server leaves the own transaction out of the list of running ones; to others its
--- rows are invisible until it commits.
-create or replace function pgque_internal.tick_snapshot() returns pg_snapshot
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    v_snapshot pg_snapshot := pg_current_snapshot();
-    v_own      xid8 := pg_current_xact_id();
-begin
-    if v_own >= pg_snapshot_xmax(v_snapshot) then
-        return v_snapshot;
-    end if;
-    return (pg_snapshot_xmin(v_snapshot)::text || ':' || pg_snapshot_xmax(v_snapshot)::text || ':'
-            || (select string_agg(x::text, ',' order by x)
-                from (select pg_snapshot_xip(v_snapshot) union select v_own) as running (x)))::pg_snapshot;
-end
-$$;
-
 -- Newest tick of a queue.
 create or replace function pgque_internal.newest_tick(i_queue_id int4) returns pgque.tick
 language sql stable
@@ -510,7 +491,7 @@ declare
     v_period interval;
     v_next   timestamptz;
 begin
-    select pg_catalog.make_interval(secs => pgque_internal.tick_period_ms() / 1000.0) into v_period;
+    select pg_catalog.make_interval(secs => c.tick_period_ms / 1000.0) into v_period from pgque.config c;
     v_next := v_start;
     loop
         perform pgque.ticker();
@@ -521,14 +502,6 @@ begin
         where v_next > pg_catalog.clock_timestamp();
     end loop;
 end
-$$;
-
--- Tick period of ticker_loop in milliseconds.
-create or replace function pgque_internal.tick_period_ms() returns integer
-language sql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
-    select c.tick_period_ms from pgque.config c
 $$;
 
 -- Sets the tick period of ticker_loop.

@@ -140,7 +140,7 @@ create or replace function pgque.register_consumer(x_queue_name text, x_consumer
 language sql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select pgque.register_consumer_at(x_queue_name, x_consumer_id, null)
+    select pgque.register_consumer_at(x_queue_name, x_consumer_id, null::bigint)
 $$;
 
 -- Registers a consumer at the newest tick; events sent after that tick are delivered to it.
@@ -156,7 +156,7 @@ begin
         raise exception 'consumer name must not contain #: %', consumer
             using hint = 'Names with # are those of the slots of partitioned consumers.';
     end if;
-    return pgque.register_consumer_at(queue, consumer, null);
+    return pgque.register_consumer_at(queue, consumer, null::bigint);
 end
 $$;
 

@@ -181,7 +181,7 @@ begin
     else
         select t.* into v_tick from pgque.tick t
         cross join lateral pgque.find_tick_helper(i_prev.tick_queue, i_prev.tick_id, i_prev.tick_time, i_prev.tick_event_seq,
-                                                  i_min_count, i_min_interval) h
+                                                  i_min_count::int8, i_min_interval) h
         where t.tick_queue = i_prev.tick_queue and t.tick_id = h.next_tick_id
         limit 1;
     end if;

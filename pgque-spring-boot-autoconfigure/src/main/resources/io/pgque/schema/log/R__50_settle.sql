@@ -257,19 +257,19 @@ begin
         return;
     end if;
 
+    if v_count <> coalesce(cardinality(i_delays), 0) or v_count <> coalesce(cardinality(i_reasons), 0)
+       or v_count <> coalesce(cardinality(i_dead), 0) then
+        raise exception 'settle: the arrays of nacks differ in length: %, %, % and %', v_count,
+            coalesce(cardinality(i_delays), 0), coalesce(cardinality(i_reasons), 0), coalesce(cardinality(i_dead), 0);
+    end if;
     if v_count > 0 then
-        if v_count <> all (array[coalesce(cardinality(i_delays), 0), coalesce(cardinality(i_reasons), 0),
-                                 coalesce(cardinality(i_dead), 0)]) then
-            raise exception 'settle: the arrays of nacks differ in length: %, %, % and %', v_count,
-                coalesce(cardinality(i_delays), 0), coalesce(cardinality(i_reasons), 0), coalesce(cardinality(i_dead), 0);
-        end if;
         if i_upto < any (i_nack_ids) then
             raise exception 'settle: a nack lies behind the settled part, which ends with event %', i_upto;
         end if;
         v_result := pgque_internal.give_back(
             v_batch, i_nack_ids, array(select clock_timestamp() + d from unnest(i_delays) with ordinality u (d, n) order by n),
             i_reasons, i_dead, v_batch.max_retries);
-        if v_result.matched <> (select count(distinct n) from unnest(i_nack_ids) n) then
+        if v_result.matched <> (select count(distinct n) + count(*) filter (where n is null) from unnest(i_nack_ids) n) then
             raise exception 'settle: % of % nacks name no event of batch %', v_count - v_result.matched, v_count, i_batch_id
                 using hint = 'Nothing was settled.';
         end if;
@@ -486,7 +486,7 @@ begin
             (select c.co_name from pgque.consumer c where c.co_id = v_letter.dl_consumer_id)
             using hint = 'Subscribe it, or replay the dead letter to all consumers with pgque.dlq_replay.';
     end if;
-    return pgque.insert_event_raw(v_queue, v_letter.ev_id, v_letter.ev_time, v_owner, null, v_letter.ev_type,
+    return pgque.insert_event_raw(v_queue, v_letter.ev_id, v_letter.ev_time, v_owner, null::integer, v_letter.ev_type,
                                   v_letter.ev_data, v_letter.ev_extra1, v_letter.ev_extra2, v_letter.ev_extra3,
                                   v_letter.ev_extra4);
 end

@@ -145,7 +145,8 @@ as $$
     where current_setting('autovacuum') = 'off'
 $$;
 
--- Function that maint() may run for a queue: function(text), owned by the owner of the engine.
+-- Function that maint() may run for a queue: function(text) returns integer, made by the owner of the engine; one
+-- of the server's own, which may have the same owner, is none.
 --   i_name  name as given in queue_extra_maint; without a schema it is looked for in pgque
 --   result  its qualified name; NULL when there is none
 create or replace function pgque_internal.maint_hook(i_name text) returns text
@@ -158,7 +159,9 @@ begin
         from pg_proc p
         where p.oid = coalesce(to_regprocedure(i_name || '(text)'), to_regprocedure('pgque.' || i_name || '(text)'))
           and p.proowner = (select m.proowner from pg_proc m where m.oid = 'pgque.maint()'::regprocedure)
-          and p.prokind = 'f');
+          and p.prokind = 'f'
+          and p.prorettype = 'int4'::regtype
+          and p.pronamespace <> all (array['pg_catalog', 'information_schema']::regnamespace[]));
 end
 $$;
 
@@ -199,7 +202,7 @@ begin
             else
                 v_hook := pgque_internal.maint_hook(v_step.func_name);
                 if v_hook is null then
-                    raise warning 'maint: hook "%" of queue "%" is no function(text) owned by the owner of pgque.maint()',
+                    raise warning 'maint: hook "%" of queue "%" is no function(text) returns integer of the owner of pgque.maint()',
                         v_step.func_name, v_step.func_arg;
                     continue;
                 end if;

@@ -133,11 +133,30 @@ as $$
     select r.ring_slot from pgque_internal.ring r where r.ring_name = i_ring
 $$;
 
+-- Snapshot for a tick; a column default, hence here. The server leaves the own transaction out of the list of running ones; to others its
+-- rows are invisible until it commits.
+create function pgque_internal.tick_snapshot() returns pg_snapshot
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_snapshot pg_snapshot := pg_current_snapshot();
+    v_own      xid8 := pg_current_xact_id();
+begin
+    if v_own >= pg_snapshot_xmax(v_snapshot) then
+        return v_snapshot;
+    end if;
+    return (pg_snapshot_xmin(v_snapshot)::text || ':' || pg_snapshot_xmax(v_snapshot)::text || ':'
+            || (select string_agg(x::text, ',' order by x)
+                from (select pg_snapshot_xip(v_snapshot) union select v_own) as running (x)))::pg_snapshot;
+end
+$$;
+
 create table pgque.tick (
     tick_queue       int4 not null,
     tick_id          bigint not null,
     tick_time        timestamptz not null default pg_catalog.now(),
-    tick_snapshot    pg_snapshot not null default pg_catalog.pg_current_snapshot(),
+    tick_snapshot    pg_snapshot not null default pgque_internal.tick_snapshot(),
     tick_event_seq   bigint not null,
     tick_event_slots int2 not null default 7,
     tick_xid         xid8,
