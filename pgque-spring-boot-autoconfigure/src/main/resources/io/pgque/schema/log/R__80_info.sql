@@ -86,7 +86,7 @@ returns setof record
 language sql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select * from pgque.get_consumer_info(i_queue_name, null)
+    select * from pgque.get_consumer_info(i_queue_name, null::text)
 $$;
 
 -- All consumers; see get_consumer_info(text, text).
@@ -97,7 +97,7 @@ returns setof record
 language sql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select * from pgque.get_consumer_info(null, null)
+    select * from pgque.get_consumer_info(null::text, null::text)
 $$;
 
 -- One open batch.
