@@ -1,0 +1,156 @@
+package io.pgque.boot;
+
+import java.time.Duration;
+
+import io.pgque.listener.UnknownTypePolicy;
+import io.pgque.listener.WakeupMode;
+import io.pgque.schema.SchemaMode;
+import io.pgque.support.header.HeaderColumn;
+import io.pgque.ticker.TickerMode;
+import org.jspecify.annotations.Nullable;
+
+import org.springframework.boot.context.properties.ConfigurationProperties;
+import org.springframework.boot.context.properties.bind.DefaultValue;
+import org.springframework.util.unit.DataSize;
+
+/**
+ * Configuration properties for PgQue.
+ *
+ * @param enabled Whether to auto-configure PgQue.
+ * @param schema how the engine's schema is installed
+ * @param template how messages are sent
+ * @param headers how message headers travel
+ * @param admin how queues are administered
+ * @param queueDefaults settings of queues that this application creates
+ * @param ticker how committed events become visible to consumers
+ * @param listener how messages are received
+ * @since 0.1.0
+ */
+@ConfigurationProperties("pgque")
+public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultValue Schema schema,
+		@DefaultValue Template template, @DefaultValue Headers headers, @DefaultValue Admin admin,
+		@DefaultValue QueueDefaults queueDefaults, @DefaultValue Ticker ticker, @DefaultValue Listener listener) {
+
+	/**
+	 * How the engine's schema is installed.
+	 *
+	 * @param mode What happens to the engine's schema at start-up.
+	 * @param url JDBC URL for installing the schema. Defaults to the application's.
+	 * @param username User for installing the schema, when the application's may not.
+	 * @param password Password for installing the schema.
+	 */
+	public record Schema(@DefaultValue("migrate") SchemaMode mode, @Nullable String url, @Nullable String username,
+			@Nullable String password) {
+	}
+
+	/**
+	 * How messages are sent.
+	 *
+	 * @param requireTransaction Whether sending outside a transaction is rejected.
+	 */
+	public record Template(@DefaultValue("false") boolean requireTransaction) {
+	}
+
+	/**
+	 * How message headers travel.
+	 *
+	 * @param column Event column that carries message headers; "none" disables headers.
+	 */
+	public record Headers(@DefaultValue("extra4") HeaderColumn column) {
+	}
+
+	/**
+	 * How queues are administered.
+	 *
+	 * @param autoCreate Whether missing queues that listeners name are created at
+	 * start-up.
+	 */
+	public record Admin(@DefaultValue("true") boolean autoCreate) {
+	}
+
+	/**
+	 * Settings of queues that this application creates.
+	 *
+	 * @param tickerMaxLag Age of the previous tick at which the public ticker function
+	 * takes the next.
+	 * @param tickerMaxCount Number of events at which the public ticker function takes a
+	 * tick. The engine's default is 500.
+	 * @param tickerIdlePeriod Longest time between two ticks of an idle queue. The
+	 * engine's default is 1m.
+	 * @param rotationPeriod How long events are written to one slot of the log. The
+	 * engine's default is 2h.
+	 * @param maxRetries How often an event is retried before it becomes a dead letter.
+	 * The engine's default is 5.
+	 */
+	public record QueueDefaults(@DefaultValue("100ms") Duration tickerMaxLag, @Nullable Integer tickerMaxCount,
+			@Nullable Duration tickerIdlePeriod, @Nullable Duration rotationPeriod, @Nullable Integer maxRetries) {
+	}
+
+	/**
+	 * How committed events become visible to consumers.
+	 *
+	 * @param mode When this instance ticks.
+	 * @param interval Time between ticks when nothing wakes the ticker.
+	 * @param onCommit Whether a committed send wakes the ticker at once.
+	 * @param minInterval Shortest time between two ticks of one queue.
+	 * @param retryInterval Time between moving due retries back to their queue.
+	 * @param maintenanceInterval Time between runs of the maintenance.
+	 * @param rotationInterval Time between second rotation steps.
+	 */
+	public record Ticker(@DefaultValue("auto") TickerMode mode, @DefaultValue("100ms") Duration interval,
+			@DefaultValue("true") boolean onCommit, @DefaultValue("5ms") Duration minInterval,
+			@DefaultValue("1s") Duration retryInterval, @DefaultValue("30s") Duration maintenanceInterval,
+			@DefaultValue("10s") Duration rotationInterval) {
+	}
+
+	/**
+	 * How messages are received.
+	 *
+	 * @param autoStartup Whether listener containers start with the application.
+	 * @param consumer Default consumer name. Falls back to "spring.application.name".
+	 * @param subscribe Whether consumers are subscribed at start-up.
+	 * @param wakeup How a container learns of new events.
+	 * @param pollInterval Time between polls while LISTEN is off or unhealthy.
+	 * @param fallbackPollInterval Time between polls while LISTEN is healthy.
+	 * @param pageSize How many events of a batch are held in memory at a time. Never
+	 * limits what is settled.
+	 * @param pageBytes How many bytes of a batch are held in memory at a time. Never
+	 * limits what is settled.
+	 * @param unknownTypePolicy What happens to a message whose type no method takes.
+	 * @param shutdownTimeout How long a stopping container waits for its handlers. Keep
+	 * below "spring.lifecycle.timeout-per-shutdown-phase".
+	 * @param retry how failed messages are redelivered
+	 * @param connection the connection that listens for notifications
+	 */
+	public record Listener(@DefaultValue("true") boolean autoStartup, @Nullable String consumer,
+			@DefaultValue("true") boolean subscribe, @DefaultValue("notify") WakeupMode wakeup,
+			@DefaultValue("1s") Duration pollInterval, @DefaultValue("30s") Duration fallbackPollInterval,
+			@DefaultValue("1000") int pageSize, @DefaultValue("8MB") DataSize pageBytes,
+			@DefaultValue("nack") UnknownTypePolicy unknownTypePolicy, @DefaultValue("20s") Duration shutdownTimeout,
+			@DefaultValue Retry retry, @DefaultValue Connection connection) {
+	}
+
+	/**
+	 * How failed messages are redelivered.
+	 *
+	 * @param delay Delay before the first redelivery.
+	 * @param multiplier Factor by which the delay grows with each redelivery.
+	 * @param maxDelay Longest delay before a redelivery.
+	 * @param jitter Largest random time by which a delay is made shorter or longer.
+	 */
+	public record Retry(@DefaultValue("5s") Duration delay, @DefaultValue("2.0") double multiplier,
+			@DefaultValue("10m") Duration maxDelay, @DefaultValue("0s") Duration jitter) {
+	}
+
+	/**
+	 * The connection that listens for notifications.
+	 *
+	 * @param url JDBC URL of a direct connection for LISTEN, when the pool goes through a
+	 * transaction pooler.
+	 * @param username User of the connection for LISTEN.
+	 * @param password Password of the connection for LISTEN.
+	 */
+	public record Connection(@Nullable String url, @Nullable String username, @Nullable String password) {
+	}
+
+}

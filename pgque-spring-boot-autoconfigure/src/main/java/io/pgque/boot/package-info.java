@@ -1,0 +1,7 @@
+/**
+ * Auto-configuration for Spring Boot.
+ */
+@NullMarked
+package io.pgque.boot;
+
+import org.jspecify.annotations.NullMarked;

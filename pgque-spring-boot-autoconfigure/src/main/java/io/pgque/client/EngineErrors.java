@@ -1,0 +1,81 @@
+package io.pgque.client;
+
+import java.sql.SQLException;
+
+import io.pgque.MissingPrivilegeException;
+import io.pgque.PgqueException;
+import io.pgque.PgqueSchemaException;
+import io.pgque.QueueNotFoundException;
+import io.pgque.ReadOnlyTransactionException;
+import io.pgque.SubscriptionNotFoundException;
+import org.jspecify.annotations.Nullable;
+
+import org.springframework.dao.DataAccessException;
+
+/**
+ * Tells what the engine refuses from what goes wrong beneath it.
+ */
+final class EngineErrors {
+
+	private EngineErrors() {
+	}
+
+	static RuntimeException translate(@Nullable String queue, DataAccessException failure) {
+		SQLException sql = sqlException(failure);
+		if (sql == null || sql.getSQLState() == null) {
+			return failure;
+		}
+		String name = (queue != null) ? queue : "";
+		String text = firstLine(sql);
+		return switch (sql.getSQLState()) {
+			case "P0001" -> refusal(name, text, failure);
+			case "25006" ->
+				new ReadOnlyTransactionException(name,
+						"The transaction or the server is read-only, so queue '" + name
+								+ "' cannot be written to: use a read-write transaction, or the primary server",
+						failure);
+			case "42501" -> new MissingPrivilegeException("The database role lacks a privilege: " + text
+					+ ". Grant it pgque_writer to send, pgque_reader to consume, pgque_admin to create queues, "
+					+ "tick and maintain", failure);
+			case "3F000", "42883", "42P01" ->
+				new PgqueSchemaException("The database has no PgQue schema, or one of " + "another release: " + text
+						+ ". Set pgque.schema.mode=migrate, or run pgque-install.sql", failure);
+			default -> failure;
+		};
+	}
+
+	private static PgqueException refusal(String queue, String text, DataAccessException failure) {
+		if (text.contains("queue not found") || text.contains("Queue not found") || text.contains("No such event queue")
+				|| text.contains("no such queue") || text.contains("Event queue not created yet")) {
+			return new QueueNotFoundException(queue,
+					"Queue '" + queue + "' does not exist: declare a PgqueQueue bean, "
+							+ "listen to it with @PgqueListener, or run select pgque.create_queue('"
+							+ queue.replace("'", "''") + "')",
+					failure);
+		}
+		if (text.contains("Not subscriber to queue")) {
+			return new SubscriptionNotFoundException(queue, text, failure);
+		}
+		return new PgqueException(text, failure);
+	}
+
+	private static @Nullable SQLException sqlException(DataAccessException failure) {
+		for (Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {
+			if (cause instanceof SQLException sql) {
+				return sql;
+			}
+		}
+		return null;
+	}
+
+	/**
+	 * The driver's message goes on with hints and positions; its first line is the
+	 * engine's text behind a severity.
+	 */
+	private static String firstLine(SQLException failure) {
+		String message = (failure.getMessage() != null) ? failure.getMessage() : "";
+		String line = message.lines().findFirst().orElse("");
+		return line.startsWith("ERROR: ") ? line.substring("ERROR: ".length()) : line;
+	}
+
+}

@@ -1,0 +1,371 @@
+package io.pgque.client;
+
+import java.time.Duration;
+import java.util.Collection;
+import java.util.List;
+
+import org.jspecify.annotations.Nullable;
+
+import org.springframework.dao.DataAccessException;
+import org.springframework.jdbc.core.JdbcOperations;
+import org.springframework.jdbc.core.PreparedStatementSetter;
+import org.springframework.jdbc.core.ResultSetExtractor;
+import org.springframework.util.Assert;
+
+/**
+ * The log engine's SQL calls. Each method sends one statement, which joins the caller's
+ * Spring transaction or commits by itself.
+ *
+ * <p>
+ * What the engine refuses becomes a {@link io.pgque.PgqueException}, a subclass where an
+ * application might want to tell one refusal from another; other failures stay Spring's
+ * {@link DataAccessException}s.
+ *
+ * @since 0.1.0
+ */
+public final class PgqueClient {
+
+	private static final String EVENT_COLUMNS = "msg_id, batch_id, type, payload, retry_count, created_at, "
+			+ "extra1, extra2, extra3, extra4, more";
+
+	private final JdbcOperations jdbc;
+
+	/**
+	 * Creates a client.
+	 * @param jdbc executes the statements
+	 */
+	public PgqueClient(JdbcOperations jdbc) {
+		Assert.notNull(jdbc, "jdbc must not be null");
+		this.jdbc = jdbc;
+	}
+
+	/**
+	 * Send an event.
+	 * @param queue the queue name
+	 * @param type the event type
+	 * @param data the payload text
+	 * @param extras the extra columns
+	 * @return the event id
+	 */
+	public long send(String queue, @Nullable String type, @Nullable String data, EventExtras extras) {
+		return required(call(queue, "select pgque.insert_event(?, ?, ?, ?, ?, ?, ?)", (statement) -> {
+			statement.setString(1, queue);
+			statement.setString(2, type);
+			statement.setString(3, data);
+			statement.setString(4, extras.extra1());
+			statement.setString(5, extras.extra2());
+			statement.setString(6, extras.extra3());
+			statement.setString(7, extras.extra4());
+		}, Rows::singleLong));
+	}
+
+	/**
+	 * Send events of one type.
+	 * @param queue the queue name
+	 * @param type the event type
+	 * @param payloads the payload texts
+	 * @return the event ids, in the order of the payloads and ascending
+	 */
+	public List<Long> sendBatch(String queue, @Nullable String type, List<@Nullable String> payloads) {
+		return required(call(queue, "select pgque.send_batch(?, ?, ?)", (statement) -> {
+			statement.setString(1, queue);
+			statement.setString(2, type);
+			statement.setArray(3, statement.getConnection().createArrayOf("text", payloads.toArray()));
+		}, Rows::singleLongs));
+	}
+
+	/**
+	 * Send events of several types.
+	 * @param queue the queue name
+	 * @param types the event types, as many as payloads
+	 * @param payloads the payload texts
+	 * @return the event ids, in the order of the payloads and ascending
+	 */
+	public List<Long> sendBatch(String queue, List<String> types, List<@Nullable String> payloads) {
+		return required(call(queue,
+				"select pgque.insert_event(?, e.type, e.data, null, null, null, null)"
+						+ " from unnest(?::text[], ?::text[]) with ordinality as e(type, data, n) order by e.n",
+				(statement) -> {
+					statement.setString(1, queue);
+					statement.setArray(2, statement.getConnection().createArrayOf("text", types.toArray()));
+					statement.setArray(3, statement.getConnection().createArrayOf("text", payloads.toArray()));
+				}, Rows::longs));
+	}
+
+	/**
+	 * Create a queue unless it exists.
+	 * @param queue the queue name
+	 * @return whether it was created
+	 */
+	public boolean createQueue(String queue) {
+		return requiredInt(queue, "select pgque.create_queue(?)", queue) == 1;
+	}
+
+	/**
+	 * Drop a queue with all its events.
+	 * @param queue the queue name
+	 * @param force whether consumers that are still subscribed are unsubscribed
+	 */
+	public void dropQueue(String queue, boolean force) {
+		requiredInt(queue, "select pgque.drop_queue(?, ?)", queue, force);
+	}
+
+	/**
+	 * Change a setting of a queue.
+	 * @param queue the queue name
+	 * @param parameter the name of the setting, such as {@code max_retries}
+	 * @param value the value, or {@code null} for the engine's default
+	 */
+	public void setQueueConfig(String queue, String parameter, @Nullable String value) {
+		call(queue, "select pgque.set_queue_config(?, ?, ?)", (statement) -> {
+			statement.setString(1, queue);
+			statement.setString(2, parameter);
+			statement.setString(3, value);
+		}, Rows::singleInt);
+	}
+
+	/**
+	 * Subscribe a consumer to what is sent from now on.
+	 * @param queue the queue name
+	 * @param consumer the consumer name
+	 * @return whether it was not subscribed before
+	 */
+	public boolean subscribe(String queue, String consumer) {
+		return requiredInt(queue, "select pgque.subscribe(?, ?)", queue, consumer) == 1;
+	}
+
+	/**
+	 * Remove a consumer's subscription.
+	 * @param queue the queue name
+	 * @param consumer the consumer name
+	 * @return whether it was subscribed
+	 */
+	public boolean unsubscribe(String queue, String consumer) {
+		return requiredInt(queue, "select pgque.unsubscribe(?, ?)", queue, consumer) > 0;
+	}
+
+	/**
+	 * Tick those of the named queues that have something new.
+	 * @param queues the queue names
+	 * @return what happened to each queue that has something new
+	 */
+	public List<TickResult> tick(Collection<String> queues) {
+		return required(call(null, "select queue_name, tick_id, outcome, detail from pgque.tick_now(?::text[])",
+				(statement) -> statement.setArray(1, statement.getConnection().createArrayOf("text", queues.toArray())),
+				Rows::ticks));
+	}
+
+	/**
+	 * Tick all queues that have something new, except those that are paused or ticked
+	 * from outside.
+	 * @return what happened to each queue that has something new
+	 */
+	public List<TickResult> tickAll() {
+		return required(
+				call(null, "select queue_name, tick_id, outcome, detail from pgque.tick_now()", null, Rows::ticks));
+	}
+
+	/**
+	 * Open a consumer's next batch, or the one that is open already, and read its first
+	 * page.
+	 * @param queue the queue name
+	 * @param consumer the consumer name
+	 * @param maxRows how many events the batch may span, as far as ticks allow, and how
+	 * many the page may hold
+	 * @param maxBytes how many bytes of text the page may hold; one event is always
+	 * returned
+	 * @return the page, empty when there is nothing to do now
+	 */
+	public Page receiveBatch(String queue, String consumer, int maxRows, long maxBytes) {
+		return required(
+				call(queue, "select " + EVENT_COLUMNS + " from pgque.receive_batch(?, ?, ?, ?)", (statement) -> {
+					statement.setString(1, queue);
+					statement.setString(2, consumer);
+					statement.setInt(3, maxRows);
+					statement.setLong(4, maxBytes);
+				}, Rows::page));
+	}
+
+	/**
+	 * Read the next page of an open batch.
+	 * @param batchId the batch id
+	 * @param afterId the id of the last event of the page before
+	 * @param maxRows how many events the page may hold
+	 * @param maxBytes how many bytes of text the page may hold; one event is always
+	 * returned
+	 * @return the page, empty when the batch has no further event
+	 */
+	public Page receivePage(long batchId, long afterId, int maxRows, long maxBytes) {
+		return required(call(null, "select " + EVENT_COLUMNS + " from pgque.receive_page(?, ?, ?, ?)", (statement) -> {
+			statement.setLong(1, batchId);
+			statement.setLong(2, afterId);
+			statement.setInt(3, maxRows);
+			statement.setLong(4, maxBytes);
+		}, Rows::page));
+	}
+
+	/**
+	 * Settle a batch, or its first part, in one statement.
+	 * @param batchId the batch id
+	 * @param upTo the id of the last event that is done, or {@code null} for the whole
+	 * batch; what lies beyond comes again under a new batch id, not counted as failed
+	 * @param nacks the events that failed
+	 * @return what was done
+	 */
+	public SettleResult settle(long batchId, @Nullable Long upTo, List<Nack> nacks) {
+		NackArrays arrays = NackArrays.of(nacks);
+		return required(call(null,
+				"select settled, retried, dead_ids"
+						+ " from pgque.settle(?, ?, ?::bigint[], ?::text[]::interval[], ?::text[], ?::boolean[])",
+				(statement) -> {
+					statement.setLong(1, batchId);
+					statement.setObject(2, upTo, java.sql.Types.BIGINT);
+					arrays.bind(statement, 3);
+				}, Rows::settled));
+	}
+
+	/**
+	 * Move retries that are due back to their queues.
+	 * @return how many were moved; 0 when none is due
+	 */
+	public int moveDueRetries() {
+		return requiredInt(null, "select pgque.maint_retry_events()");
+	}
+
+	/**
+	 * Run the maintenance: rotation and cleaning up.
+	 * @return the engine's count of what it did
+	 */
+	public int maintain() {
+		return requiredInt(null, "select pgque.maint()");
+	}
+
+	/**
+	 * Finish rotations that an earlier transaction began.
+	 */
+	public void finishRotation() {
+		requiredInt(null, "select pgque.maint_rotate_tables_step2()");
+	}
+
+	/**
+	 * List dead letters, newest first.
+	 * @param queue the queue name, or {@code null} for all queues
+	 * @param maxRows the largest number to return
+	 * @return the dead letters
+	 */
+	public List<DeadLetterRow> deadLetters(@Nullable String queue, int maxRows) {
+		return required(call(queue,
+				"select dl_id, queue_name, consumer_name, dl_time, dl_reason, ev_id, ev_time, ev_retry, ev_type,"
+						+ " ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4 from pgque.dead_letters(?, ?)",
+				(statement) -> {
+					statement.setString(1, queue);
+					statement.setInt(2, maxRows);
+				}, Rows::deadLetters));
+	}
+
+	/**
+	 * Send a dead letter anew to every consumer of its queue.
+	 * @param id the id of the dead letter
+	 * @return the new event id
+	 */
+	public long replay(long id) {
+		return required(
+				call(null, "select pgque.dlq_replay(?)", (statement) -> statement.setLong(1, id), Rows::singleLong));
+	}
+
+	/**
+	 * Deliver a dead letter again to the consumer that could not handle it.
+	 * @param id the id of the dead letter
+	 * @return the event id
+	 */
+	public long redeliver(long id) {
+		return required(
+				call(null, "select pgque.dlq_redeliver(?)", (statement) -> statement.setLong(1, id), Rows::singleLong));
+	}
+
+	/**
+	 * Send all dead letters of a queue anew, to every consumer of the queue.
+	 * @param queue the queue name
+	 * @return how many succeeded and failed
+	 */
+	public ReplayAllResult replayAll(String queue) {
+		return required(call(queue, "select replayed, failed, first_error from pgque.dlq_replay_all(?)",
+				(statement) -> statement.setString(1, queue), Rows::replayed));
+	}
+
+	/**
+	 * Remove dead letters for good.
+	 * @param queue the queue name
+	 * @param olderThan the age beyond which they are removed
+	 * @return how many were removed
+	 */
+	public int purge(String queue, Duration olderThan) {
+		return requiredInt(queue, "select pgque.dlq_purge(?, ?::interval)", queue, Intervals.text(olderThan));
+	}
+
+	/**
+	 * Return the release of the engine.
+	 * @return the version
+	 */
+	public String version() {
+		return required(call(null, "select pgque.version()", null, Rows::singleString));
+	}
+
+	/**
+	 * Return what ticks the queues besides applications.
+	 * @return the name of the scheduler in the database, {@code manual} when there is
+	 * none
+	 */
+	public String scheduler() {
+		return required(call(null, "select status from pgque.status() where component = 'scheduler'", null,
+				Rows::singleString));
+	}
+
+	/**
+	 * List the queues by name.
+	 * @return the queues
+	 */
+	public List<QueueRow> queues() {
+		return required(call(null,
+				"select queue_name, extract(epoch from queue_rotation_period), queue_external_ticker,"
+						+ " queue_ticker_paused, queue_ticker_max_count, extract(epoch from queue_ticker_max_lag),"
+						+ " extract(epoch from queue_ticker_idle_period), extract(epoch from ticker_lag),"
+						+ " ev_per_sec, ev_new, last_tick_id from pgque.get_queue_info()",
+				null, Rows::queues));
+	}
+
+	/**
+	 * List the consumers by queue and name.
+	 * @return the consumers
+	 */
+	public List<ConsumerRow> consumers() {
+		return required(call(null,
+				"select queue_name, consumer_name, extract(epoch from lag), extract(epoch from last_seen), last_tick,"
+						+ " current_batch, next_tick, pending_events from pgque.get_consumer_info()",
+				null, Rows::consumers));
+	}
+
+	private int requiredInt(@Nullable String queue, String sql, Object... arguments) {
+		return required(call(queue, sql, (statement) -> {
+			for (int i = 0; i < arguments.length; i++) {
+				statement.setObject(i + 1, arguments[i]);
+			}
+		}, Rows::singleInt));
+	}
+
+	private <T> @Nullable T call(@Nullable String queue, String sql, @Nullable PreparedStatementSetter arguments,
+			ResultSetExtractor<T> result) {
+		try {
+			return this.jdbc.query(sql, arguments, result);
+		}
+		catch (DataAccessException ex) {
+			throw EngineErrors.translate(queue, ex);
+		}
+	}
+
+	private static <T> T required(@Nullable T value) {
+		Assert.state(value != null, "The engine returned no result");
+		return value;
+	}
+
+}

@@ -1,0 +1,7 @@
+/**
+ * The SQL calls of the log engine, and nothing above them.
+ */
+@NullMarked
+package io.pgque.client;
+
+import org.jspecify.annotations.NullMarked;

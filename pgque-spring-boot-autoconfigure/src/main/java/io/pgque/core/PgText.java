@@ -1,0 +1,59 @@
+package io.pgque.core;
+
+import io.pgque.InvalidMessageException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Finds what PostgreSQL's text cannot carry: NUL, and surrogates without their other
+ * half, which the driver would turn into question marks.
+ */
+final class PgText {
+
+	private PgText() {
+	}
+
+	/**
+	 * Find the first character that cannot be carried.
+	 * @param text the text
+	 * @return its index, -1 when there is none
+	 */
+	static int firstFault(String text) {
+		for (int i = 0, length = text.length(); i < length; i++) {
+			char c = text.charAt(i);
+			if (c == 0) {
+				return i;
+			}
+			if (c >= Character.MIN_SURROGATE && c <= Character.MAX_SURROGATE) {
+				if (c > Character.MAX_HIGH_SURROGATE || i + 1 == length
+						|| !Character.isLowSurrogate(text.charAt(i + 1))) {
+					return i;
+				}
+				i++;
+			}
+		}
+		return -1;
+	}
+
+	static String describe(String text, int index) {
+		return (text.charAt(index) == 0) ? "a NUL character at index " + index
+				: "half a surrogate pair at index " + index;
+	}
+
+	/**
+	 * Refuse text that cannot be carried.
+	 * @param field what the text is, for the error
+	 * @param text the text
+	 */
+	static void check(String queue, String field, @Nullable String text) {
+		if (text == null) {
+			return;
+		}
+		int fault = firstFault(text);
+		if (fault >= 0) {
+			throw new InvalidMessageException("The " + field + " of a message for queue '" + queue + "' has "
+					+ describe(text, fault) + ", which PostgreSQL's text cannot store. "
+					+ "Remove it, or send binary data in a text form such as Base64");
+		}
+	}
+
+}

@@ -1,0 +1,78 @@
+package io.pgque.core;
+
+import java.util.Collection;
+import java.util.List;
+import java.util.function.Consumer;
+
+import org.jspecify.annotations.Nullable;
+
+import org.springframework.messaging.Message;
+
+/**
+ * Sends to log queues. A send joins the transaction of its caller: called in a
+ * {@code @Transactional} method, the message exists when, and only when, that transaction
+ * commits. There is no outbox table; the log is the outbox.
+ *
+ * <p>
+ * All methods throw {@link io.pgque.QueueNotFoundException} for an unknown queue,
+ * {@link io.pgque.InvalidNameException} for an impossible queue name,
+ * {@link io.pgque.InvalidMessageException} for text that PostgreSQL cannot carry, and
+ * {@link io.pgque.ReadOnlyTransactionException} inside a read-only transaction.
+ *
+ * @since 0.1.0
+ */
+public interface PgqueOperations {
+
+	/**
+	 * Send a payload; its event type follows from its class.
+	 * @param queue the queue name
+	 * @param payload the payload
+	 * @return the message id
+	 */
+	long send(String queue, Object payload);
+
+	/**
+	 * Send a payload with an event type.
+	 * @param queue the queue name
+	 * @param type the event type
+	 * @param payload the payload, or {@code null} to send none
+	 * @return the message id
+	 */
+	long send(String queue, String type, @Nullable Object payload);
+
+	/**
+	 * Send a message described part by part.
+	 * @param queue the queue name
+	 * @param spec describes the message
+	 * @return the message id
+	 */
+	long send(String queue, Consumer<SendSpec> spec);
+
+	/**
+	 * Send a Spring message. Its headers name the queue
+	 * ({@link io.pgque.support.header.PgqueHeaders#QUEUE}) and may name type, key and
+	 * extra columns; its other headers travel with it when their values are strings,
+	 * numbers, booleans, characters, enums or UUIDs.
+	 * @param message the message
+	 * @return the message id
+	 */
+	long send(Message<?> message);
+
+	/**
+	 * Send payloads in one statement; the event type of each follows from its class.
+	 * @param queue the queue name
+	 * @param payloads the payloads
+	 * @return the message ids, in the order of the payloads and ascending
+	 */
+	List<Long> sendBatch(String queue, Collection<?> payloads);
+
+	/**
+	 * Send payloads of one event type in one statement.
+	 * @param queue the queue name
+	 * @param type the event type
+	 * @param payloads the payloads
+	 * @return the message ids, in the order of the payloads and ascending
+	 */
+	List<Long> sendBatch(String queue, String type, Collection<?> payloads);
+
+}
