@@ -3,8 +3,8 @@ package io.pgque;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Thrown when a message holds something that PostgreSQL's text cannot carry. Nothing was
- * sent.
+ * Thrown when a message holds something that PostgreSQL's text cannot carry, or lacks
+ * what it needs. Nothing was sent.
  *
  * @since 0.1.0
  */
@@ -13,19 +13,12 @@ public class InvalidMessageException extends PgqueException {
 
 	/**
 	 * Creates an exception.
-	 * @param message what is wrong and what to do about it
-	 */
-	public InvalidMessageException(String message) {
-		super(message);
-	}
-
-	/**
-	 * Creates an exception with a cause.
-	 * @param message what is wrong and what to do about it
+	 * @param problem what is wrong
+	 * @param remedy what to do about it
 	 * @param cause the failure beneath, or {@code null}
 	 */
-	public InvalidMessageException(String message, @Nullable Throwable cause) {
-		super(message, cause);
+	public InvalidMessageException(String problem, @Nullable String remedy, @Nullable Throwable cause) {
+		super(problem, remedy, cause);
 	}
 
 }

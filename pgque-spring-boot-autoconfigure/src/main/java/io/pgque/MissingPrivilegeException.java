@@ -12,19 +12,12 @@ public class MissingPrivilegeException extends PgqueException {
 
 	/**
 	 * Creates an exception.
-	 * @param message what is wrong and what to do about it
-	 */
-	public MissingPrivilegeException(String message) {
-		super(message);
-	}
-
-	/**
-	 * Creates an exception with a cause.
-	 * @param message what is wrong and what to do about it
+	 * @param problem what is wrong
+	 * @param remedy what to do about it
 	 * @param cause the failure beneath, or {@code null}
 	 */
-	public MissingPrivilegeException(String message, @Nullable Throwable cause) {
-		super(message, cause);
+	public MissingPrivilegeException(String problem, @Nullable String remedy, @Nullable Throwable cause) {
+		super(problem, remedy, cause);
 	}
 
 }

@@ -16,21 +16,53 @@ import org.springframework.core.NestedRuntimeException;
 @SuppressWarnings("serial")
 public class PgqueException extends NestedRuntimeException {
 
+	private final String problem;
+
+	private final @Nullable String remedy;
+
 	/**
 	 * Creates an exception.
-	 * @param message what is wrong and what to do about it
+	 * @param message what is wrong
 	 */
 	public PgqueException(String message) {
-		super(message);
+		this(message, null, null);
 	}
 
 	/**
 	 * Creates an exception with a cause.
-	 * @param message what is wrong and what to do about it
+	 * @param message what is wrong
 	 * @param cause the failure beneath, or {@code null}
 	 */
 	public PgqueException(String message, @Nullable Throwable cause) {
-		super(message, cause);
+		this(message, null, cause);
+	}
+
+	/**
+	 * Creates an exception that says what to do.
+	 * @param problem what is wrong, without a full stop
+	 * @param remedy what to do about it, without a full stop, or {@code null}
+	 * @param cause the failure beneath, or {@code null}
+	 */
+	public PgqueException(String problem, @Nullable String remedy, @Nullable Throwable cause) {
+		super((remedy != null) ? problem + ". " + remedy : problem, cause);
+		this.problem = problem;
+		this.remedy = remedy;
+	}
+
+	/**
+	 * Return what is wrong, without what to do about it.
+	 * @return the problem
+	 */
+	public String getProblem() {
+		return this.problem;
+	}
+
+	/**
+	 * Return what to do about it.
+	 * @return the way out, or {@code null} when none is known
+	 */
+	public @Nullable String getRemedy() {
+		return this.remedy;
 	}
 
 	/**

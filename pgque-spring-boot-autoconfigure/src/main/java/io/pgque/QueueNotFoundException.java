@@ -15,11 +15,12 @@ public class QueueNotFoundException extends PgqueException {
 	/**
 	 * Creates an exception.
 	 * @param queue the name of the queue
-	 * @param message what is wrong and what to do about it
+	 * @param problem what is wrong
+	 * @param remedy what to do about it
 	 * @param cause the failure beneath, or {@code null}
 	 */
-	public QueueNotFoundException(String queue, String message, @Nullable Throwable cause) {
-		super(message, cause);
+	public QueueNotFoundException(String queue, String problem, @Nullable String remedy, @Nullable Throwable cause) {
+		super(problem, remedy, cause);
 		this.queue = queue;
 	}
 

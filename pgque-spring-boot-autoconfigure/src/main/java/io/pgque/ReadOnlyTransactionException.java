@@ -3,8 +3,9 @@ package io.pgque;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Thrown when something is sent inside a read-only transaction. Where Spring knows of the
- * read-only transaction, no statement was sent and the transaction stays usable.
+ * Thrown when something is sent inside a read-only transaction. Where Spring, or the
+ * connection, knows of the read-only transaction, no statement was sent and the
+ * transaction stays usable.
  *
  * @since 0.1.0
  */
@@ -16,11 +17,13 @@ public class ReadOnlyTransactionException extends PgqueException {
 	/**
 	 * Creates an exception.
 	 * @param queue the name of the queue
-	 * @param message what is wrong and what to do about it
+	 * @param problem what is wrong
+	 * @param remedy what to do about it
 	 * @param cause the failure beneath, or {@code null}
 	 */
-	public ReadOnlyTransactionException(String queue, String message, @Nullable Throwable cause) {
-		super(message, cause);
+	public ReadOnlyTransactionException(String queue, String problem, @Nullable String remedy,
+			@Nullable Throwable cause) {
+		super(problem, remedy, cause);
 		this.queue = queue;
 	}
 

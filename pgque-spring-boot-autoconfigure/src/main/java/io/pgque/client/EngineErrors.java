@@ -20,43 +20,59 @@ final class EngineErrors {
 	private EngineErrors() {
 	}
 
-	static RuntimeException translate(@Nullable String queue, DataAccessException failure) {
+	/**
+	 * Translate a failure.
+	 * @param queue the queue that the statement was about, if any
+	 * @param product where the statement was sent to, if that is known
+	 * @param failure what Spring made of the driver's exception
+	 * @return the exception to throw, the given one when the engine has no part in it
+	 */
+	static RuntimeException translate(@Nullable String queue, @Nullable DatabaseProduct product,
+			DataAccessException failure) {
+		if (product != null && !product.isSupported()) {
+			return product.unsupported(failure);
+		}
 		SQLException sql = sqlException(failure);
 		if (sql == null || sql.getSQLState() == null) {
 			return failure;
 		}
-		String name = (queue != null) ? queue : "";
 		String text = firstLine(sql);
 		return switch (sql.getSQLState()) {
-			case "P0001" -> refusal(name, text, failure);
-			case "25006" ->
-				new ReadOnlyTransactionException(name,
-						"The transaction or the server is read-only, so queue '" + name
-								+ "' cannot be written to: use a read-write transaction, or the primary server",
-						failure);
-			case "42501" -> new MissingPrivilegeException("The database role lacks a privilege: " + text
-					+ ". Grant it pgque_writer to send, pgque_reader to consume, pgque_admin to create queues, "
-					+ "tick and maintain", failure);
+			case "P0001" -> refusal(queue, text, failure);
+			case "25006" -> readOnly(queue, failure);
+			case "42501" -> new MissingPrivilegeException("The database role lacks a privilege: " + text,
+					"Grant it pgque_writer to send, pgque_reader to consume, pgque_admin to create queues, tick and "
+							+ "maintain",
+					failure);
 			case "3F000", "42883", "42P01" ->
-				new PgqueSchemaException("The database has no PgQue schema, or one of " + "another release: " + text
-						+ ". Set pgque.schema.mode=migrate, or run pgque-install.sql", failure);
+				new PgqueSchemaException("The database has no PgQue schema, or one of another release: " + text,
+						"Set pgque.schema.mode=migrate, or have the database's administrator run pgque-install.sql",
+						failure);
 			default -> failure;
 		};
 	}
 
-	private static PgqueException refusal(String queue, String text, DataAccessException failure) {
-		if (text.contains("queue not found") || text.contains("Queue not found") || text.contains("No such event queue")
-				|| text.contains("no such queue") || text.contains("Event queue not created yet")) {
-			return new QueueNotFoundException(queue,
-					"Queue '" + queue + "' does not exist: declare a PgqueQueue bean, "
-							+ "listen to it with @PgqueListener, or run select pgque.create_queue('"
-							+ queue.replace("'", "''") + "')",
-					failure);
-		}
-		if (text.contains("Not subscriber to queue")) {
-			return new SubscriptionNotFoundException(queue, text, failure);
+	private static PgqueException refusal(@Nullable String queue, String text, DataAccessException failure) {
+		if (queue != null) {
+			if (text.contains("queue not found") || text.contains("Queue not found")
+					|| text.contains("No such event queue") || text.contains("Event queue not created yet")) {
+				return new QueueNotFoundException(queue, "Queue '" + queue + "' does not exist",
+						"Declare a PgqueQueue bean for it, listen to it with @PgqueListener, or run select "
+								+ "pgque.create_queue('" + queue.replace("'", "''") + "')",
+						failure);
+			}
+			if (text.contains("Not subscriber to queue")) {
+				return new SubscriptionNotFoundException(queue, text, "Subscribe the consumer first", failure);
+			}
 		}
 		return new PgqueException(text, failure);
+	}
+
+	private static ReadOnlyTransactionException readOnly(@Nullable String queue, DataAccessException failure) {
+		String what = (queue != null) ? "Queue '" + queue + "' cannot be written to" : "Queues cannot be written to";
+		return new ReadOnlyTransactionException((queue != null) ? queue : "",
+				what + ": the transaction or the server is read-only",
+				"Use a read-write transaction, or connect to the primary server", failure);
 	}
 
 	private static @Nullable SQLException sqlException(DataAccessException failure) {

@@ -4,12 +4,11 @@ import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
 
+import javax.sql.DataSource;
+
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.dao.DataAccessException;
-import org.springframework.jdbc.core.JdbcOperations;
-import org.springframework.jdbc.core.PreparedStatementSetter;
-import org.springframework.jdbc.core.ResultSetExtractor;
 import org.springframework.util.Assert;
 
 /**
@@ -28,15 +27,25 @@ public final class PgqueClient {
 	private static final String EVENT_COLUMNS = "msg_id, batch_id, type, payload, retry_count, created_at, "
 			+ "extra1, extra2, extra3, extra4, more";
 
-	private final JdbcOperations jdbc;
+	private final Statements statements;
 
 	/**
 	 * Creates a client.
-	 * @param jdbc executes the statements
+	 * @param dataSource leads to the database
 	 */
-	public PgqueClient(JdbcOperations jdbc) {
-		Assert.notNull(jdbc, "jdbc must not be null");
-		this.jdbc = jdbc;
+	public PgqueClient(DataSource dataSource) {
+		this(dataSource, null);
+	}
+
+	/**
+	 * Creates a client whose statements are bounded in time.
+	 * @param dataSource leads to the database
+	 * @param timeout the longest time that a statement may take, rounded to seconds, or
+	 * {@code null} for no limit of its own
+	 */
+	public PgqueClient(DataSource dataSource, @Nullable Duration timeout) {
+		Assert.notNull(dataSource, "dataSource must not be null");
+		this.statements = new Statements(dataSource, timeout);
 	}
 
 	/**
@@ -48,7 +57,7 @@ public final class PgqueClient {
 	 * @return the event id
 	 */
 	public long send(String queue, @Nullable String type, @Nullable String data, EventExtras extras) {
-		return required(call(queue, "select pgque.insert_event(?, ?, ?, ?, ?, ?, ?)", (statement) -> {
+		return call(queue, "select pgque.insert_event(?, ?, ?, ?, ?, ?, ?)", (statement) -> {
 			statement.setString(1, queue);
 			statement.setString(2, type);
 			statement.setString(3, data);
@@ -56,7 +65,7 @@ public final class PgqueClient {
 			statement.setString(5, extras.extra2());
 			statement.setString(6, extras.extra3());
 			statement.setString(7, extras.extra4());
-		}, Rows::singleLong));
+		}, Rows::singleLong);
 	}
 
 	/**
@@ -67,11 +76,11 @@ public final class PgqueClient {
 	 * @return the event ids, in the order of the payloads and ascending
 	 */
 	public List<Long> sendBatch(String queue, @Nullable String type, List<@Nullable String> payloads) {
-		return required(call(queue, "select pgque.send_batch(?, ?, ?)", (statement) -> {
+		return call(queue, "select pgque.send_batch(?, ?, ?)", (statement) -> {
 			statement.setString(1, queue);
 			statement.setString(2, type);
 			statement.setArray(3, statement.getConnection().createArrayOf("text", payloads.toArray()));
-		}, Rows::singleLongs));
+		}, Rows::singleLongs);
 	}
 
 	/**
@@ -82,14 +91,14 @@ public final class PgqueClient {
 	 * @return the event ids, in the order of the payloads and ascending
 	 */
 	public List<Long> sendBatch(String queue, List<String> types, List<@Nullable String> payloads) {
-		return required(call(queue,
+		return call(queue,
 				"select pgque.insert_event(?, e.type, e.data, null, null, null, null)"
 						+ " from unnest(?::text[], ?::text[]) with ordinality as e(type, data, n) order by e.n",
 				(statement) -> {
 					statement.setString(1, queue);
 					statement.setArray(2, statement.getConnection().createArrayOf("text", types.toArray()));
 					statement.setArray(3, statement.getConnection().createArrayOf("text", payloads.toArray()));
-				}, Rows::longs));
+				}, Rows::longs);
 	}
 
 	/**
@@ -98,7 +107,7 @@ public final class PgqueClient {
 	 * @return whether it was created
 	 */
 	public boolean createQueue(String queue) {
-		return requiredInt(queue, "select pgque.create_queue(?)", queue) == 1;
+		return callInt(queue, "select pgque.create_queue(?)", queue) == 1;
 	}
 
 	/**
@@ -107,7 +116,7 @@ public final class PgqueClient {
 	 * @param force whether consumers that are still subscribed are unsubscribed
 	 */
 	public void dropQueue(String queue, boolean force) {
-		requiredInt(queue, "select pgque.drop_queue(?, ?)", queue, force);
+		callInt(queue, "select pgque.drop_queue(?, ?)", queue, force);
 	}
 
 	/**
@@ -131,7 +140,7 @@ public final class PgqueClient {
 	 * @return whether it was not subscribed before
 	 */
 	public boolean subscribe(String queue, String consumer) {
-		return requiredInt(queue, "select pgque.subscribe(?, ?)", queue, consumer) == 1;
+		return callInt(queue, "select pgque.subscribe(?, ?)", queue, consumer) == 1;
 	}
 
 	/**
@@ -141,7 +150,7 @@ public final class PgqueClient {
 	 * @return whether it was subscribed
 	 */
 	public boolean unsubscribe(String queue, String consumer) {
-		return requiredInt(queue, "select pgque.unsubscribe(?, ?)", queue, consumer) > 0;
+		return callInt(queue, "select pgque.unsubscribe(?, ?)", queue, consumer) > 0;
 	}
 
 	/**
@@ -150,9 +159,9 @@ public final class PgqueClient {
 	 * @return what happened to each queue that has something new
 	 */
 	public List<TickResult> tick(Collection<String> queues) {
-		return required(call(null, "select queue_name, tick_id, outcome, detail from pgque.tick_now(?::text[])",
+		return call(null, "select queue_name, tick_id, outcome, detail from pgque.tick_now(?::text[])",
 				(statement) -> statement.setArray(1, statement.getConnection().createArrayOf("text", queues.toArray())),
-				Rows::ticks));
+				Rows::ticks);
 	}
 
 	/**
@@ -161,8 +170,8 @@ public final class PgqueClient {
 	 * @return what happened to each queue that has something new
 	 */
 	public List<TickResult> tickAll() {
-		return required(
-				call(null, "select queue_name, tick_id, outcome, detail from pgque.tick_now()", null, Rows::ticks));
+		return call(null, "select queue_name, tick_id, outcome, detail from pgque.tick_now()",
+				Statements.Arguments.NONE, Rows::ticks);
 	}
 
 	/**
@@ -177,13 +186,12 @@ public final class PgqueClient {
 	 * @return the page, empty when there is nothing to do now
 	 */
 	public Page receiveBatch(String queue, String consumer, int maxRows, long maxBytes) {
-		return required(
-				call(queue, "select " + EVENT_COLUMNS + " from pgque.receive_batch(?, ?, ?, ?)", (statement) -> {
-					statement.setString(1, queue);
-					statement.setString(2, consumer);
-					statement.setInt(3, maxRows);
-					statement.setLong(4, maxBytes);
-				}, Rows::page));
+		return call(queue, "select " + EVENT_COLUMNS + " from pgque.receive_batch(?, ?, ?, ?)", (statement) -> {
+			statement.setString(1, queue);
+			statement.setString(2, consumer);
+			statement.setInt(3, maxRows);
+			statement.setLong(4, maxBytes);
+		}, Rows::page);
 	}
 
 	/**
@@ -196,12 +204,12 @@ public final class PgqueClient {
 	 * @return the page, empty when the batch has no further event
 	 */
 	public Page receivePage(long batchId, long afterId, int maxRows, long maxBytes) {
-		return required(call(null, "select " + EVENT_COLUMNS + " from pgque.receive_page(?, ?, ?, ?)", (statement) -> {
+		return call(null, "select " + EVENT_COLUMNS + " from pgque.receive_page(?, ?, ?, ?)", (statement) -> {
 			statement.setLong(1, batchId);
 			statement.setLong(2, afterId);
 			statement.setInt(3, maxRows);
 			statement.setLong(4, maxBytes);
-		}, Rows::page));
+		}, Rows::page);
 	}
 
 	/**
@@ -214,14 +222,14 @@ public final class PgqueClient {
 	 */
 	public SettleResult settle(long batchId, @Nullable Long upTo, List<Nack> nacks) {
 		NackArrays arrays = NackArrays.of(nacks);
-		return required(call(null,
+		return call(null,
 				"select settled, retried, dead_ids"
 						+ " from pgque.settle(?, ?, ?::bigint[], ?::text[]::interval[], ?::text[], ?::boolean[])",
 				(statement) -> {
 					statement.setLong(1, batchId);
 					statement.setObject(2, upTo, java.sql.Types.BIGINT);
 					arrays.bind(statement, 3);
-				}, Rows::settled));
+				}, Rows::settled);
 	}
 
 	/**
@@ -229,7 +237,7 @@ public final class PgqueClient {
 	 * @return how many were moved; 0 when none is due
 	 */
 	public int moveDueRetries() {
-		return requiredInt(null, "select pgque.maint_retry_events()");
+		return callInt(null, "select pgque.maint_retry_events()");
 	}
 
 	/**
@@ -237,14 +245,14 @@ public final class PgqueClient {
 	 * @return the engine's count of what it did
 	 */
 	public int maintain() {
-		return requiredInt(null, "select pgque.maint()");
+		return callInt(null, "select pgque.maint()");
 	}
 
 	/**
 	 * Finish rotations that an earlier transaction began.
 	 */
 	public void finishRotation() {
-		requiredInt(null, "select pgque.maint_rotate_tables_step2()");
+		callInt(null, "select pgque.maint_rotate_tables_step2()");
 	}
 
 	/**
@@ -254,13 +262,13 @@ public final class PgqueClient {
 	 * @return the dead letters
 	 */
 	public List<DeadLetterRow> deadLetters(@Nullable String queue, int maxRows) {
-		return required(call(queue,
+		return call(queue,
 				"select dl_id, queue_name, consumer_name, dl_time, dl_reason, ev_id, ev_time, ev_retry, ev_type,"
 						+ " ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4 from pgque.dead_letters(?, ?)",
 				(statement) -> {
 					statement.setString(1, queue);
 					statement.setInt(2, maxRows);
-				}, Rows::deadLetters));
+				}, Rows::deadLetters);
 	}
 
 	/**
@@ -269,8 +277,7 @@ public final class PgqueClient {
 	 * @return the new event id
 	 */
 	public long replay(long id) {
-		return required(
-				call(null, "select pgque.dlq_replay(?)", (statement) -> statement.setLong(1, id), Rows::singleLong));
+		return call(null, "select pgque.dlq_replay(?)", (statement) -> statement.setLong(1, id), Rows::singleLong);
 	}
 
 	/**
@@ -279,8 +286,7 @@ public final class PgqueClient {
 	 * @return the event id
 	 */
 	public long redeliver(long id) {
-		return required(
-				call(null, "select pgque.dlq_redeliver(?)", (statement) -> statement.setLong(1, id), Rows::singleLong));
+		return call(null, "select pgque.dlq_redeliver(?)", (statement) -> statement.setLong(1, id), Rows::singleLong);
 	}
 
 	/**
@@ -289,8 +295,8 @@ public final class PgqueClient {
 	 * @return how many succeeded and failed
 	 */
 	public ReplayAllResult replayAll(String queue) {
-		return required(call(queue, "select replayed, failed, first_error from pgque.dlq_replay_all(?)",
-				(statement) -> statement.setString(1, queue), Rows::replayed));
+		return call(queue, "select replayed, failed, first_error from pgque.dlq_replay_all(?)",
+				(statement) -> statement.setString(1, queue), Rows::replayed);
 	}
 
 	/**
@@ -300,7 +306,7 @@ public final class PgqueClient {
 	 * @return how many were removed
 	 */
 	public int purge(String queue, Duration olderThan) {
-		return requiredInt(queue, "select pgque.dlq_purge(?, ?::interval)", queue, Intervals.text(olderThan));
+		return callInt(queue, "select pgque.dlq_purge(?, ?::interval)", queue, Intervals.text(olderThan));
 	}
 
 	/**
@@ -308,7 +314,7 @@ public final class PgqueClient {
 	 * @return the version
 	 */
 	public String version() {
-		return required(call(null, "select pgque.version()", null, Rows::singleString));
+		return call(null, "select pgque.version()", Statements.Arguments.NONE, Rows::singleString);
 	}
 
 	/**
@@ -317,8 +323,8 @@ public final class PgqueClient {
 	 * none
 	 */
 	public String scheduler() {
-		return required(call(null, "select status from pgque.status() where component = 'scheduler'", null,
-				Rows::singleString));
+		return call(null, "select status from pgque.status() where component = 'scheduler'", Statements.Arguments.NONE,
+				Rows::singleString);
 	}
 
 	/**
@@ -326,12 +332,12 @@ public final class PgqueClient {
 	 * @return the queues
 	 */
 	public List<QueueRow> queues() {
-		return required(call(null,
+		return call(null,
 				"select queue_name, extract(epoch from queue_rotation_period), queue_external_ticker,"
 						+ " queue_ticker_paused, queue_ticker_max_count, extract(epoch from queue_ticker_max_lag),"
 						+ " extract(epoch from queue_ticker_idle_period), extract(epoch from ticker_lag),"
 						+ " ev_per_sec, ev_new, last_tick_id from pgque.get_queue_info()",
-				null, Rows::queues));
+				Statements.Arguments.NONE, Rows::queues);
 	}
 
 	/**
@@ -339,33 +345,23 @@ public final class PgqueClient {
 	 * @return the consumers
 	 */
 	public List<ConsumerRow> consumers() {
-		return required(call(null,
+		return call(null,
 				"select queue_name, consumer_name, extract(epoch from lag), extract(epoch from last_seen), last_tick,"
 						+ " current_batch, next_tick, pending_events from pgque.get_consumer_info()",
-				null, Rows::consumers));
+				Statements.Arguments.NONE, Rows::consumers);
 	}
 
-	private int requiredInt(@Nullable String queue, String sql, Object... arguments) {
-		return required(call(queue, sql, (statement) -> {
+	private int callInt(@Nullable String queue, String sql, Object... arguments) {
+		return call(queue, sql, (statement) -> {
 			for (int i = 0; i < arguments.length; i++) {
 				statement.setObject(i + 1, arguments[i]);
 			}
-		}, Rows::singleInt));
+		}, Rows::singleInt);
 	}
 
-	private <T> @Nullable T call(@Nullable String queue, String sql, @Nullable PreparedStatementSetter arguments,
-			ResultSetExtractor<T> result) {
-		try {
-			return this.jdbc.query(sql, arguments, result);
-		}
-		catch (DataAccessException ex) {
-			throw EngineErrors.translate(queue, ex);
-		}
-	}
-
-	private static <T> T required(@Nullable T value) {
-		Assert.state(value != null, "The engine returned no result");
-		return value;
+	private <T> T call(@Nullable String queue, String sql, Statements.Arguments arguments,
+			Statements.Result<T> result) {
+		return this.statements.query(queue, sql, arguments, result);
 	}
 
 }

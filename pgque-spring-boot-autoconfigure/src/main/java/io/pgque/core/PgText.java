@@ -50,9 +50,10 @@ final class PgText {
 		}
 		int fault = firstFault(text);
 		if (fault >= 0) {
-			throw new InvalidMessageException("The " + field + " of a message for queue '" + queue + "' has "
-					+ describe(text, fault) + ", which PostgreSQL's text cannot store. "
-					+ "Remove it, or send binary data in a text form such as Base64");
+			throw new InvalidMessageException(
+					"The " + field + " of a message for queue '" + queue + "' has " + describe(text, fault)
+							+ ", which PostgreSQL's text cannot store",
+					"Remove it, or send binary data in a text form such as Base64", null);
 		}
 	}
 

@@ -33,7 +33,7 @@ public final class PgqueNames {
 		int bytes = name.getBytes(StandardCharsets.UTF_8).length;
 		if (bytes > MAX_QUEUE_BYTES) {
 			throw new InvalidNameException("Queue name '" + name + "' has " + bytes + " bytes of UTF-8, at most "
-					+ MAX_QUEUE_BYTES + " are possible: choose a shorter name");
+					+ MAX_QUEUE_BYTES + " are possible", "Choose a shorter name", null);
 		}
 		return name;
 	}
@@ -48,20 +48,22 @@ public final class PgqueNames {
 	public static String requireConsumer(@Nullable String consumer) {
 		String name = requireText("consumer", consumer);
 		if (name.indexOf('#') >= 0) {
-			throw new InvalidNameException("Consumer name '" + name
-					+ "' holds a '#', which is reserved for slots of partitioned consumers: choose another name");
+			throw new InvalidNameException(
+					"Consumer name '" + name + "' holds a '#', which is reserved for slots of partitioned consumers",
+					"Choose another name", null);
 		}
 		return name;
 	}
 
 	private static String requireText(String what, @Nullable String name) {
 		if (name == null || name.isEmpty()) {
-			throw new InvalidNameException("The " + what + " name must not be empty");
+			throw new InvalidNameException("The " + what + " name is missing", "Name the " + what, null);
 		}
 		int fault = PgText.firstFault(name);
 		if (fault >= 0) {
-			throw new InvalidNameException("The " + what + " name has " + PgText.describe(name, fault)
-					+ ", which PostgreSQL cannot store: choose another name");
+			throw new InvalidNameException(
+					"The " + what + " name has " + PgText.describe(name, fault) + ", which PostgreSQL cannot store",
+					"Choose another name", null);
 		}
 		return name;
 	}

@@ -1,0 +1,108 @@
+package io.pgque.client;
+
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.time.Duration;
+
+import javax.sql.DataSource;
+
+import org.jspecify.annotations.Nullable;
+
+import org.springframework.dao.DataAccessException;
+import org.springframework.jdbc.UncategorizedSQLException;
+import org.springframework.jdbc.datasource.DataSourceUtils;
+import org.springframework.jdbc.support.SQLExceptionSubclassTranslator;
+import org.springframework.jdbc.support.SQLExceptionTranslator;
+import org.springframework.transaction.support.TransactionSynchronizationManager;
+
+/**
+ * Sends statements as {@code JdbcTemplate} does, except that one sent outside any Spring
+ * transaction commits by itself also where the pool hands out connections with
+ * auto-commit off: there it would be rolled back when the connection is returned, and
+ * nobody would be told.
+ */
+final class Statements {
+
+	private final DataSource dataSource;
+
+	private final int timeoutSeconds;
+
+	private final SQLExceptionTranslator translator = new SQLExceptionSubclassTranslator();
+
+	Statements(DataSource dataSource, @Nullable Duration timeout) {
+		this.dataSource = dataSource;
+		// JDBC counts in seconds, and 0 means for ever.
+		this.timeoutSeconds = (timeout != null) ? (int) Math.max(1, timeout.toSeconds()) : -1;
+	}
+
+	<T> T query(@Nullable String queue, String sql, Arguments arguments, Result<T> result) {
+		boolean callersBusiness = TransactionSynchronizationManager.isSynchronizationActive()
+				|| TransactionSynchronizationManager.hasResource(this.dataSource);
+		Connection connection = DataSourceUtils.getConnection(this.dataSource);
+		try {
+			T value = query(connection, sql, arguments, result);
+			if (!callersBusiness && !connection.getAutoCommit()) {
+				connection.commit();
+			}
+			return value;
+		}
+		catch (SQLException ex) {
+			DataAccessException failure = this.translator.translate("PgQue", sql, ex);
+			throw EngineErrors.translate(queue, product(connection),
+					(failure != null) ? failure : new UncategorizedSQLException("PgQue", sql, ex));
+		}
+		finally {
+			DataSourceUtils.releaseConnection(connection, this.dataSource);
+		}
+	}
+
+	private <T> T query(Connection connection, String sql, Arguments arguments, Result<T> result) throws SQLException {
+		try (PreparedStatement statement = connection.prepareStatement(sql)) {
+			DataSourceUtils.applyTimeout(statement, this.dataSource, this.timeoutSeconds);
+			arguments.bind(statement);
+			try (ResultSet rows = statement.executeQuery()) {
+				return result.read(rows);
+			}
+		}
+	}
+
+	/**
+	 * Asked only after a failure, to tell a database that can't have the engine from one
+	 * that hasn't.
+	 */
+	private static @Nullable DatabaseProduct product(Connection connection) {
+		try {
+			return DatabaseProduct.of(connection);
+		}
+		catch (SQLException ex) {
+			// The connection is gone, which the failure itself says.
+			return null;
+		}
+	}
+
+	/**
+	 * Binds the arguments of a statement.
+	 */
+	interface Arguments {
+
+		Arguments NONE = (statement) -> {
+		};
+
+		void bind(PreparedStatement statement) throws SQLException;
+
+	}
+
+	/**
+	 * Reads the result of a statement.
+	 *
+	 * @param <T> what it is read as
+	 */
+	interface Result<T> {
+
+		T read(ResultSet rows) throws SQLException;
+
+	}
+
+}
