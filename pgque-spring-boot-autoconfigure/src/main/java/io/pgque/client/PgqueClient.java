@@ -111,6 +111,15 @@ public final class PgqueClient {
 	}
 
 	/**
+	 * Ask whether a queue exists, which a consumer may do.
+	 * @param queue the queue name
+	 * @return whether it exists
+	 */
+	public boolean queueExists(String queue) {
+		return callInt(queue, "select count(*)::int from pgque.get_queue_info(?)", queue) == 1;
+	}
+
+	/**
 	 * Drop a queue with all its events.
 	 * @param queue the queue name
 	 * @param force whether consumers that are still subscribed are unsubscribed

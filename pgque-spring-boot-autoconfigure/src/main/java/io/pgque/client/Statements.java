@@ -25,6 +25,8 @@ import org.springframework.transaction.support.TransactionSynchronizationManager
  */
 final class Statements {
 
+	private static final int NETWORK_GRACE_SECONDS = 5;
+
 	private final DataSource dataSource;
 
 	private final int timeoutSeconds;

@@ -1,0 +1,73 @@
+package io.pgque.schema;
+
+import java.sql.SQLException;
+
+import io.pgque.MissingPrivilegeException;
+import io.pgque.PgqueException;
+import io.pgque.PgqueSchemaException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Says what a failed migration needs.
+ */
+final class MigrationErrors {
+
+	/**
+	 * What lets an ordinary role install the schema.
+	 */
+	static final String CREATE_ROLES = """
+			create role pgque_reader nologin;
+			create role pgque_writer nologin;
+			create role pgque_admin nologin;
+			grant pgque_reader, pgque_writer to pgque_admin;""";
+
+	private static final String OTHER_ROLE = "Or name a role that may: pgque.schema.username and "
+			+ "pgque.schema.password. The failed attempt left nothing behind, so just start again";
+
+	private MigrationErrors() {
+	}
+
+	static PgqueException translate(Exception failure) {
+		SQLException sql = sqlException(failure);
+		String text = (sql != null) ? String.valueOf(sql.getMessage()) : String.valueOf(failure.getMessage());
+		if (sql != null && "42501".equals(sql.getSQLState())) {
+			return missingPrivilege(text.lines().findFirst().orElse(text), failure);
+		}
+		return new PgqueSchemaException("The schema pgque could not be installed or checked: " + text,
+				(sql != null && "55P03".equals(sql.getSQLState()))
+						? "Another instance has been installing it for long: look at what it waits for" : null,
+				failure);
+	}
+
+	private static PgqueException missingPrivilege(String text, Exception failure) {
+		if (text.contains("role")) {
+			return new MissingPrivilegeException(
+					"The schema pgque could not be installed, since the database role may not create roles (" + text
+							+ ")",
+					"Have the database's administrator run, once per cluster:\n\n" + CREATE_ROLES + "\n\n" + OTHER_ROLE,
+					failure);
+		}
+		if (text.contains("permission denied for database")) {
+			return new MissingPrivilegeException(
+					"The schema pgque could not be installed, since the database role may not create schemas (" + text
+							+ ")",
+					"Have the database's administrator run: grant create on database <database> to <role>. "
+							+ OTHER_ROLE,
+					failure);
+		}
+		return new MissingPrivilegeException(
+				"The schema pgque could not be installed or checked, since the database role lacks a privilege (" + text
+						+ ")",
+				"To check it, the role needs pgque_reader; to upgrade it, it has to own it. " + OTHER_ROLE, failure);
+	}
+
+	private static @Nullable SQLException sqlException(Throwable failure) {
+		for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+			if (cause instanceof SQLException sql) {
+				return sql;
+			}
+		}
+		return null;
+	}
+
+}

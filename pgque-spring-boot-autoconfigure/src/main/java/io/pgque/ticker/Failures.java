@@ -1,0 +1,82 @@
+package io.pgque.ticker;
+
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+
+import io.pgque.MissingPrivilegeException;
+import io.pgque.PgqueSchemaException;
+import io.pgque.UnsupportedDatabaseException;
+import org.apache.commons.logging.Log;
+
+/**
+ * Remembers what fails, says so once with all details and then shortly, and tells how
+ * long to wait. What only a person can mend is said once and tried again each minute.
+ */
+final class Failures {
+
+	static final Duration FIRST_DELAY = Duration.ofMillis(100);
+
+	static final Duration LONGEST_DELAY = Duration.ofSeconds(5);
+
+	static final Duration DELAY_FOR_PEOPLE = Duration.ofMinutes(1);
+
+	private final Log logger;
+
+	private final Map<String, Integer> counts = new HashMap<>();
+
+	private boolean saidForPeople;
+
+	Failures(Log logger) {
+		this.logger = logger;
+	}
+
+	/**
+	 * Note a failure.
+	 * @param subject what failed, such as "tick queues"
+	 * @param failure why
+	 * @return how long to wait
+	 */
+	Duration failed(String subject, Throwable failure) {
+		if (needsPeople(failure)) {
+			if (!this.saidForPeople) {
+				this.logger.warn("This instance cannot " + subject + ": " + failure.getMessage()
+						+ ". Where others tick, set pgque.ticker.mode=off. Trying again each minute");
+				this.saidForPeople = true;
+			}
+			return DELAY_FOR_PEOPLE;
+		}
+		int count = this.counts.merge(subject, 1, Integer::sum);
+		Duration delay = delay(count);
+		if (count == 1) {
+			this.logger.warn("Could not " + subject + ", trying again", failure);
+		}
+		else {
+			this.logger.warn("Could not " + subject + " for the " + count + ". time, trying again in "
+					+ delay.toMillis() + " ms: " + failure.getMessage());
+		}
+		return delay;
+	}
+
+	void succeeded(String subject) {
+		Integer count = this.counts.remove(subject);
+		if (count != null) {
+			this.logger.info("Can " + subject + " again, after " + count + " failures");
+		}
+		if (this.saidForPeople) {
+			this.saidForPeople = false;
+			this.logger.info("Can " + subject + " now");
+		}
+	}
+
+	static boolean needsPeople(Throwable failure) {
+		return failure instanceof MissingPrivilegeException || failure instanceof PgqueSchemaException
+				|| failure instanceof UnsupportedDatabaseException;
+	}
+
+	private static Duration delay(int count) {
+		Duration delay = FIRST_DELAY.multipliedBy(1L << Math.min(count - 1, 16));
+		return (delay.compareTo(LONGEST_DELAY) < 0) ? delay : LONGEST_DELAY;
+	}
+
+}

@@ -1,0 +1,145 @@
+package io.pgque.ticker;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * The queues that want a tick at once, and the time from which each may have one. Also
+ * what the ticker's thread waits on. Times are those of {@link System#nanoTime()}.
+ */
+final class Nudges {
+
+	private final ReentrantLock lock = new ReentrantLock();
+
+	private final Condition changed = this.lock.newCondition();
+
+	private final long minInterval;
+
+	private final Map<String, Long> wanted = new HashMap<>();
+
+	private final Map<String, Long> lastTicks = new HashMap<>();
+
+	private boolean stopped;
+
+	Nudges(long minInterval) {
+		this.minInterval = minInterval;
+	}
+
+	void add(Collection<String> queues) {
+		long now = System.nanoTime();
+		this.lock.lock();
+		try {
+			for (String queue : queues) {
+				Long lastTick = this.lastTicks.get(queue);
+				this.wanted.putIfAbsent(queue, (lastTick != null) ? lastTick + this.minInterval : now);
+			}
+			this.changed.signal();
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	void addLater(Collection<String> queues, long time) {
+		this.lock.lock();
+		try {
+			queues.forEach((queue) -> this.wanted.put(queue, time));
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	void ticked(String queue) {
+		this.lock.lock();
+		try {
+			this.lastTicks.put(queue, System.nanoTime());
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Take the queues out that may have their tick now.
+	 */
+	List<String> take(long now) {
+		this.lock.lock();
+		try {
+			List<String> queues = new ArrayList<>();
+			this.wanted.forEach((queue, time) -> {
+				if (time - now <= 0) {
+					queues.add(queue);
+				}
+			});
+			queues.forEach(this.wanted::remove);
+			return queues;
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Wait until a time, until a queue may have its tick, or for the stop.
+	 */
+	void await(long time) throws InterruptedException {
+		await(time, true);
+	}
+
+	/**
+	 * Wait until a time or for the stop, whatever queues want.
+	 */
+	void pause(long time) throws InterruptedException {
+		await(time, false);
+	}
+
+	private void await(long time, boolean forNudges) throws InterruptedException {
+		this.lock.lock();
+		try {
+			long nanos = (forNudges ? earliest(time) : time) - System.nanoTime();
+			while (!this.stopped && nanos > 0) {
+				this.changed.awaitNanos(nanos);
+				nanos = (forNudges ? earliest(time) : time) - System.nanoTime();
+			}
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	private long earliest(long time) {
+		long earliest = time;
+		for (long due : this.wanted.values()) {
+			earliest = (due - earliest < 0) ? due : earliest;
+		}
+		return earliest;
+	}
+
+	void stop() {
+		this.lock.lock();
+		try {
+			this.stopped = true;
+			this.changed.signal();
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	boolean isStopped() {
+		this.lock.lock();
+		try {
+			return this.stopped;
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+}
