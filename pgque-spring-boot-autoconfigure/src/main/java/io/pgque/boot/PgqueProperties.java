@@ -2,11 +2,13 @@ package io.pgque.boot;
 
 import java.time.Duration;
 
+import io.pgque.core.PgqueQueue;
 import io.pgque.listener.UnknownTypePolicy;
 import io.pgque.listener.WakeupMode;
 import io.pgque.schema.SchemaMode;
 import io.pgque.support.header.HeaderColumn;
 import io.pgque.ticker.TickerMode;
+import io.pgque.ticker.TickerSettings;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.boot.context.properties.ConfigurationProperties;
@@ -84,6 +86,27 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 */
 	public record QueueDefaults(@DefaultValue("100ms") Duration tickerMaxLag, @Nullable Integer tickerMaxCount,
 			@Nullable Duration tickerIdlePeriod, @Nullable Duration rotationPeriod, @Nullable Integer maxRetries) {
+
+		/**
+		 * Return the settings as those of a queue without a name worth mentioning.
+		 */
+		PgqueQueue toQueue() {
+			PgqueQueue.Builder queue = PgqueQueue.named("default").tickerMaxLag(this.tickerMaxLag);
+			if (this.tickerMaxCount != null) {
+				queue.tickerMaxCount(this.tickerMaxCount);
+			}
+			if (this.tickerIdlePeriod != null) {
+				queue.tickerIdlePeriod(this.tickerIdlePeriod);
+			}
+			if (this.rotationPeriod != null) {
+				queue.rotationPeriod(this.rotationPeriod);
+			}
+			if (this.maxRetries != null) {
+				queue.maxRetries(this.maxRetries);
+			}
+			return queue.build();
+		}
+
 	}
 
 	/**
@@ -101,6 +124,12 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 			@DefaultValue("true") boolean onCommit, @DefaultValue("5ms") Duration minInterval,
 			@DefaultValue("1s") Duration retryInterval, @DefaultValue("30s") Duration maintenanceInterval,
 			@DefaultValue("10s") Duration rotationInterval) {
+
+		TickerSettings toSettings() {
+			return new TickerSettings(this.mode, this.interval, this.onCommit, this.minInterval, this.retryInterval,
+					this.maintenanceInterval, this.rotationInterval);
+		}
+
 	}
 
 	/**

@@ -61,6 +61,24 @@ final class Statements {
 	}
 
 	private <T> T query(Connection connection, String sql, Arguments arguments, Result<T> result) throws SQLException {
+		if (this.timeoutSeconds < 0) {
+			return execute(connection, sql, arguments, result);
+		}
+		// The server's answer to a cancelled statement may not come either.
+		int before = connection.getNetworkTimeout();
+		connection.setNetworkTimeout(Runnable::run, (this.timeoutSeconds + NETWORK_GRACE_SECONDS) * 1000);
+		try {
+			return execute(connection, sql, arguments, result);
+		}
+		finally {
+			if (!connection.isClosed()) {
+				connection.setNetworkTimeout(Runnable::run, before);
+			}
+		}
+	}
+
+	private <T> T execute(Connection connection, String sql, Arguments arguments, Result<T> result)
+			throws SQLException {
 		try (PreparedStatement statement = connection.prepareStatement(sql)) {
 			DataSourceUtils.applyTimeout(statement, this.dataSource, this.timeoutSeconds);
 			arguments.bind(statement);

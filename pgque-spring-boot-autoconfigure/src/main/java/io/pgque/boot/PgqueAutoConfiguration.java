@@ -1,0 +1,124 @@
+package io.pgque.boot;
+
+import java.util.List;
+import java.util.Objects;
+
+import javax.sql.DataSource;
+
+import io.pgque.boot.PgqueDataSourceConfiguration.ChosenDataSource;
+import io.pgque.client.PgqueClient;
+import io.pgque.core.CommitListener;
+import io.pgque.core.PgqueAdmin;
+import io.pgque.core.PgqueAdminOperations;
+import io.pgque.core.PgqueEventTypeResolver;
+import io.pgque.core.PgqueOperations;
+import io.pgque.core.PgqueQueue;
+import io.pgque.core.PgqueTemplate;
+import io.pgque.core.SimpleEventTypeResolver;
+import io.pgque.support.converter.Jackson2MessageConverter;
+import io.pgque.support.converter.Jackson3MessageConverter;
+import io.pgque.support.converter.PgqueMessageConverter;
+import tools.jackson.databind.json.JsonMapper;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.LazyInitializationExcludeFilter;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnSingleCandidate;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.sql.init.dependency.DependsOnDatabaseInitialization;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
+
+/**
+ * Auto-configuration of what an application calls: template and administration.
+ *
+ * @since 0.1.0
+ */
+@AutoConfiguration(after = PgqueSchemaAutoConfiguration.class,
+		afterName = { "org.springframework.boot.autoconfigure.jdbc.DataSourceAutoConfiguration",
+				"org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration",
+				"org.springframework.boot.autoconfigure.jackson.JacksonAutoConfiguration",
+				"org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration",
+				"org.springframework.boot.jackson2.autoconfigure.Jackson2AutoConfiguration" })
+@ConditionalOnBooleanProperty(name = "pgque.enabled", matchIfMissing = true)
+@ConditionalOnBean(DataSource.class)
+@EnableConfigurationProperties(PgqueProperties.class)
+@Import(PgqueDataSourceConfiguration.class)
+public final class PgqueAutoConfiguration {
+
+	@Bean
+	@ConditionalOnMissingBean
+	@DependsOnDatabaseInitialization
+	PgqueClient pgqueClient(ChosenDataSource chosen) {
+		return new PgqueClient(chosen.dataSource());
+	}
+
+	@Bean
+	@ConditionalOnMissingBean
+	PgqueEventTypeResolver pgqueEventTypeResolver() {
+		return new SimpleEventTypeResolver();
+	}
+
+	@Bean
+	@ConditionalOnMissingBean(PgqueOperations.class)
+	@DependsOnDatabaseInitialization
+	PgqueTemplate pgqueTemplate(ChosenDataSource chosen, PgqueProperties properties, PgqueMessageConverter converter,
+			PgqueEventTypeResolver eventTypeResolver, ObjectProvider<CommitListener> commitListeners) {
+		PgqueTemplate template = new PgqueTemplate(chosen.dataSource(), converter);
+		template.setTransactionRequired(properties.template().requireTransaction());
+		template.setHeaderColumn(properties.headers().column());
+		template.setEventTypeResolver(eventTypeResolver);
+		List<CommitListener> listeners = commitListeners.orderedStream().toList();
+		template.setCommitListener((queues) -> listeners.forEach((listener) -> listener.committed(queues)));
+		return template;
+	}
+
+	@Bean
+	@ConditionalOnMissingBean(PgqueAdminOperations.class)
+	@DependsOnDatabaseInitialization
+	PgqueAdmin pgqueAdmin(ChosenDataSource chosen, PgqueProperties properties, ObjectProvider<PgqueQueue> queues) {
+		PgqueAdmin admin = new PgqueAdmin(chosen.dataSource(), queues.orderedStream().toList());
+		admin.setAutoCreate(properties.admin().autoCreate());
+		admin.setQueueDefaults(properties.queueDefaults().toQueue());
+		admin.setHeaderColumn(properties.headers().column());
+		return admin;
+	}
+
+	/**
+	 * Creates queues at start-up, which nobody may ask for.
+	 */
+	@Bean
+	static LazyInitializationExcludeFilter eagerPgqueAdmin() {
+		return LazyInitializationExcludeFilter.forBeanTypes(PgqueAdmin.class);
+	}
+
+	@Bean
+	@ConditionalOnMissingBean(PgqueMessageConverter.class)
+	Jackson2MessageConverter pgqueMessageConverter(ObjectProvider<ObjectMapper> mappers) {
+		ObjectMapper mapper = mappers.getIfUnique();
+		// A mapper of another format, such as YAML, is an ObjectMapper too.
+		return (mapper != null && Objects.equals(mapper.getFactory().getFormatName(), "JSON"))
+				? new Jackson2MessageConverter(mapper) : new Jackson2MessageConverter();
+	}
+
+	@Configuration(proxyBeanMethods = false)
+	@ConditionalOnClass(JsonMapper.class)
+	static class Jackson3Configuration {
+
+		@Bean
+		@ConditionalOnSingleCandidate(JsonMapper.class)
+		@ConditionalOnMissingBean(PgqueMessageConverter.class)
+		Jackson3MessageConverter pgqueMessageConverter(JsonMapper mapper) {
+			return new Jackson3MessageConverter(mapper);
+		}
+
+	}
+
+}

@@ -1,0 +1,47 @@
+package io.pgque.boot;
+
+import javax.sql.DataSource;
+
+import io.pgque.boot.PgqueDataSourceConfiguration.ChosenDataSource;
+import io.pgque.ticker.PgqueTicker;
+
+import org.springframework.boot.LazyInitializationExcludeFilter;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.sql.init.dependency.DependsOnDatabaseInitialization;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Import;
+
+/**
+ * Auto-configuration of the ticker.
+ *
+ * @since 0.1.0
+ */
+@AutoConfiguration(after = PgqueSchemaAutoConfiguration.class,
+		afterName = { "org.springframework.boot.autoconfigure.jdbc.DataSourceAutoConfiguration",
+				"org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration" })
+@ConditionalOnBooleanProperty(name = "pgque.enabled", matchIfMissing = true)
+@ConditionalOnBean(DataSource.class)
+@EnableConfigurationProperties(PgqueProperties.class)
+@Import(PgqueDataSourceConfiguration.class)
+public final class PgqueTickerAutoConfiguration {
+
+	@Bean
+	@ConditionalOnMissingBean
+	@DependsOnDatabaseInitialization
+	PgqueTicker pgqueTicker(ChosenDataSource chosen, PgqueProperties properties) {
+		return new PgqueTicker(chosen.dataSource(), properties.ticker().toSettings());
+	}
+
+	/**
+	 * Nobody asks for the ticker, and without it nothing is delivered.
+	 */
+	@Bean
+	static LazyInitializationExcludeFilter eagerPgqueTicker() {
+		return LazyInitializationExcludeFilter.forBeanTypes(PgqueTicker.class);
+	}
+
+}
