@@ -28,7 +28,7 @@ public class Jackson2MessageConverter extends AbstractTextMessageConverter {
 		this(JsonMapper.builder()
 			.findAndAddModules()
 			.enable(MapperFeature.SORT_PROPERTIES_ALPHABETICALLY)
-			.disable(MapperFeature.SORT_CREATOR_PROPERTIES_FIRST)
+			.enable(MapperFeature.SORT_CREATOR_PROPERTIES_BY_DECLARATION_ORDER)
 			.enable(SerializationFeature.WRITE_ENUMS_USING_TO_STRING)
 			.enable(DeserializationFeature.READ_ENUMS_USING_TO_STRING)
 			.enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)

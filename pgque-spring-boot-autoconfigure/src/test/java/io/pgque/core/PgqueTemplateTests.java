@@ -1,0 +1,530 @@
+package io.pgque.core;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.UUID;
+
+import javax.sql.DataSource;
+
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import io.pgque.InvalidMessageException;
+import io.pgque.InvalidNameException;
+import io.pgque.QueueNotFoundException;
+import io.pgque.ReadOnlyTransactionException;
+import io.pgque.TransactionRequiredException;
+import io.pgque.client.EventRow;
+import io.pgque.client.PgqueClient;
+import io.pgque.support.converter.Jackson2MessageConverter;
+import io.pgque.support.header.HeaderColumn;
+import io.pgque.support.header.PgqueHeaders;
+import io.pgque.testsupport.PgqueDatabase;
+import io.pgque.testsupport.TestDatabase;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
+import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
+import org.springframework.jdbc.support.JdbcTransactionManager;
+import org.springframework.messaging.support.MessageBuilder;
+import org.springframework.transaction.TransactionDefinition;
+import org.springframework.transaction.support.AbstractPlatformTransactionManager;
+import org.springframework.transaction.support.TransactionSynchronization;
+import org.springframework.transaction.support.TransactionSynchronizationManager;
+import org.springframework.transaction.support.TransactionTemplate;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+/**
+ * Tests for {@link PgqueTemplate}.
+ */
+@PgqueDatabase
+class PgqueTemplateTests {
+
+	private static int number;
+
+	private final TestDatabase database;
+
+	private final String queue = "queue" + (++number);
+
+	private final List<Set<String>> commits = new ArrayList<>();
+
+	private final PgqueClient client;
+
+	private HikariDataSource pool;
+
+	private PgqueTemplate template;
+
+	private JdbcTransactionManager transactionManager;
+
+	PgqueTemplateTests(TestDatabase database) {
+		this.database = database;
+		this.client = new PgqueClient(database.dataSource());
+	}
+
+	@BeforeEach
+	void setUp() {
+		use(this.database.pool(2));
+		this.client.createQueue(this.queue);
+		this.client.subscribe(this.queue, "c");
+	}
+
+	@AfterEach
+	void nothingIsLeftOnTheThread() {
+		assertThat(TransactionSynchronizationManager.getResourceMap()).isEmpty();
+		assertThat(this.pool.getHikariPoolMXBean().getActiveConnections()).isZero();
+		this.pool.close();
+	}
+
+	private void use(HikariDataSource dataSource) {
+		this.pool = dataSource;
+		this.template = template(dataSource);
+		this.transactionManager = new JdbcTransactionManager(dataSource);
+	}
+
+	private PgqueTemplate template(DataSource dataSource) {
+		PgqueTemplate created = new PgqueTemplate(dataSource, new Jackson2MessageConverter());
+		created.setCommitListener(this.commits::add);
+		return created;
+	}
+
+	private TransactionTemplate transaction() {
+		return new TransactionTemplate(this.transactionManager);
+	}
+
+	private List<PgqueMessage> received() {
+		this.client.tickAll();
+		List<EventRow> rows = this.client.receiveBatch(this.queue, "c", 1000, 1_000_000).rows();
+		if (!rows.isEmpty()) {
+			this.client.settle(rows.get(0).batchId(), null, List.of());
+		}
+		return rows.stream().map((row) -> PgqueMessage.from(this.queue, "c", row, HeaderColumn.EXTRA4)).toList();
+	}
+
+	private List<String> receivedPayloads() {
+		return received().stream().map(PgqueMessage::payload).toList();
+	}
+
+	@Test
+	void sendsObjectsStringsAndBytes() {
+		long id = this.template.send(this.queue, new OrderPlaced(7));
+		this.template.send(this.queue, " {\"a\" : 1} ");
+		this.template.send(this.queue, "b\u00e4".getBytes(StandardCharsets.UTF_8));
+		this.template.send(this.queue, "order.cancelled", Map.of("id", 7));
+		this.template.send(this.queue, "nothing", null);
+		List<PgqueMessage> messages = received();
+		assertThat(messages).extracting(PgqueMessage::type)
+			.containsExactly("OrderPlaced", "default", "default", "order.cancelled", "nothing");
+		assertThat(messages).extracting(PgqueMessage::payload)
+			.containsExactly("{\"id\":7}", " {\"a\" : 1} ", "b\u00e4", "{\"id\":7}", null);
+		assertThat(messages.get(0).id()).isEqualTo(id);
+		assertThat(messages.get(0).deliveryAttempt()).isOne();
+		assertThat(messages.get(0).headers()).isEmpty();
+	}
+
+	@Test
+	void sendsWhatTheSpecSays() {
+		this.template.send(this.queue,
+				(spec) -> spec.payload(new OrderPlaced(1))
+					.type("t")
+					.key("k")
+					.header("a", "1")
+					.headers(Map.of("b", "\u00fc"))
+					.extra2("e2")
+					.extra3("e3"));
+		PgqueMessage message = received().get(0);
+		assertThat(message.type()).isEqualTo("t");
+		assertThat(message.key()).isEqualTo("k");
+		assertThat(message.extra2()).isEqualTo("e2");
+		assertThat(message.extra3()).isEqualTo("e3");
+		assertThat(message.extra4()).isEqualTo("{\"a\":\"1\",\"b\":\"\u00fc\"}");
+		assertThat(message.headers()).isEqualTo(Map.of("a", "1", "b", "\u00fc"));
+	}
+
+	@Test
+	void sendsSpringMessage() {
+		UUID uuid = UUID.randomUUID();
+		this.template.send(MessageBuilder.withPayload(new OrderPlaced(1))
+			.setHeader(PgqueHeaders.QUEUE, this.queue)
+			.setHeader(PgqueHeaders.TYPE, "t")
+			.setHeader(PgqueHeaders.KEY, "k")
+			.setHeader(PgqueHeaders.MESSAGE_ID, 99L)
+			.setHeader("text", "x")
+			.setHeader("number", 1)
+			.setHeader("uuid", uuid)
+			.setHeader("object", new Object())
+			.build());
+		PgqueMessage message = received().get(0);
+		assertThat(message.type()).isEqualTo("t");
+		assertThat(message.key()).isEqualTo("k");
+		assertThat(message.headers()).isEqualTo(Map.of("text", "x", "number", "1", "uuid", uuid.toString()));
+		assertThatExceptionOfType(InvalidMessageException.class)
+			.isThrownBy(() -> this.template.send(MessageBuilder.withPayload("x").build()))
+			.withMessageContaining(PgqueHeaders.QUEUE);
+	}
+
+	@Test
+	void headersGoWhereTheyAreToldTo() {
+		this.template.setHeaderColumn(HeaderColumn.EXTRA3);
+		this.template.send(this.queue, (spec) -> spec.payload("x").header("a", "1").extra4("mine"));
+		PgqueMessage message = received().get(0);
+		assertThat(message.extra3()).isEqualTo("{\"a\":\"1\"}");
+		assertThat(message.extra4()).isEqualTo("mine");
+		assertThatExceptionOfType(InvalidMessageException.class)
+			.isThrownBy(
+					() -> this.template.send(this.queue, (spec) -> spec.payload("x").header("a", "1").extra3("mine")))
+			.withMessageContaining("extra3");
+		this.template.setHeaderColumn(HeaderColumn.NONE);
+		assertThatExceptionOfType(InvalidMessageException.class)
+			.isThrownBy(() -> this.template.send(this.queue, (spec) -> spec.payload("x").header("a", "1")))
+			.withMessageContaining("pgque.headers.column");
+	}
+
+	@Test
+	void sendsBatchesAlignedWithTheirIds() {
+		List<Long> ids = this.template.sendBatch(this.queue, Arrays.asList("a", null, "c"));
+		List<Long> mixed = this.template.sendBatch(this.queue, List.of(new OrderPlaced(1), "d"));
+		List<Long> typed = this.template.sendBatch(this.queue, "t", List.of(new OrderPlaced(2), "e"));
+		assertThat(this.template.sendBatch(this.queue, List.of())).isEmpty();
+		List<PgqueMessage> messages = received();
+		assertThat(messages).extracting(PgqueMessage::id)
+			.containsExactly(ids.get(0), ids.get(1), ids.get(2), mixed.get(0), mixed.get(1), typed.get(0),
+					typed.get(1));
+		assertThat(messages).extracting(PgqueMessage::payload)
+			.containsExactly("a", null, "c", "{\"id\":1}", "d", "{\"id\":2}", "e");
+		assertThat(messages).extracting(PgqueMessage::type)
+			.containsExactly("default", "default", "default", "OrderPlaced", "default", "t", "t");
+		assertThat(this.commits).containsOnly(Set.of(this.queue)).hasSize(3);
+	}
+
+	@Test
+	void joinsTransactionAndTellsOfItsCommitOnce() {
+		this.client.createQueue(this.queue + "b");
+		transaction().executeWithoutResult((status) -> {
+			this.template.send(this.queue, "a");
+			this.template.sendBatch(this.queue, List.of("b", "c"));
+			this.template.send(this.queue + "b", "d");
+			assertThat(this.commits).isEmpty();
+			assertThat(receivedPayloads()).isEmpty();
+		});
+		assertThat(this.commits).containsExactly(Set.of(this.queue, this.queue + "b"));
+		assertThat(receivedPayloads()).containsExactly("a", "b", "c");
+	}
+
+	@Test
+	void rolledBackIsNeverDelivered() {
+		transaction().executeWithoutResult((status) -> {
+			this.template.send(this.queue, "a");
+			status.setRollbackOnly();
+		});
+		assertThat(this.commits).isEmpty();
+		assertThat(receivedPayloads()).isEmpty();
+	}
+
+	@Test
+	void nestedTransactionsCountWhenTheyCommit() {
+		TransactionTemplate nested = transaction();
+		nested.setPropagationBehavior(TransactionDefinition.PROPAGATION_NESTED);
+		transaction().executeWithoutResult((status) -> {
+			this.template.send(this.queue, "outer");
+			nested.executeWithoutResult((inner) -> this.template.send(this.queue, "kept"));
+			nested.executeWithoutResult((inner) -> {
+				this.template.send(this.queue, "dropped");
+				inner.setRollbackOnly();
+			});
+		});
+		assertThat(this.commits).containsExactly(Set.of(this.queue));
+		assertThat(receivedPayloads()).containsExactly("outer", "kept");
+	}
+
+	@Test
+	void suspendedTransactionKeepsItsOwnSends() {
+		this.client.createQueue(this.queue + "b");
+		TransactionTemplate apart = transaction();
+		apart.setPropagationBehavior(TransactionDefinition.PROPAGATION_REQUIRES_NEW);
+		transaction().executeWithoutResult((status) -> {
+			this.template.send(this.queue, "outer");
+			apart.executeWithoutResult((inner) -> this.template.send(this.queue + "b", "inner"));
+			assertThat(this.commits).containsExactly(Set.of(this.queue + "b"));
+			status.setRollbackOnly();
+		});
+		assertThat(this.commits).hasSize(1);
+		assertThat(receivedPayloads()).isEmpty();
+	}
+
+	@Test
+	void commitsByItselfWithoutTransaction() {
+		this.template.send(this.queue, "a");
+		assertThat(this.commits).containsExactly(Set.of(this.queue));
+		assertThat(receivedPayloads()).containsExactly("a");
+	}
+
+	@Test
+	void commitsByItselfInScopeWithoutTransaction() {
+		TransactionTemplate scope = transaction();
+		scope.setPropagationBehavior(TransactionDefinition.PROPAGATION_SUPPORTS);
+		scope.executeWithoutResult((status) -> {
+			this.template.send(this.queue, "a");
+			assertThat(receivedPayloads()).containsExactly("a");
+		});
+	}
+
+	@Test
+	void transactionCanBeRequired() {
+		this.template.setTransactionRequired(true);
+		assertThatExceptionOfType(TransactionRequiredException.class)
+			.isThrownBy(() -> this.template.send(this.queue, "a"))
+			.withMessageContaining("'" + this.queue + "'")
+			.withMessageContaining("@Transactional");
+		TransactionTemplate scope = transaction();
+		scope.setPropagationBehavior(TransactionDefinition.PROPAGATION_SUPPORTS);
+		assertThatExceptionOfType(TransactionRequiredException.class)
+			.isThrownBy(() -> scope.executeWithoutResult((status) -> this.template.send(this.queue, "a")));
+		assertThat(receivedPayloads()).isEmpty();
+		transaction().executeWithoutResult((status) -> this.template.send(this.queue, "b"));
+		assertThat(receivedPayloads()).containsExactly("b");
+	}
+
+	@Test
+	void transactionOfAnotherDataSourceIsNoTransaction() {
+		try (HikariDataSource other = this.database.pool(1)) {
+			TransactionTemplate elsewhere = new TransactionTemplate(new JdbcTransactionManager(other));
+			elsewhere.executeWithoutResult((status) -> {
+				this.template.send(this.queue, "a");
+				status.setRollbackOnly();
+			});
+			assertThat(receivedPayloads()).containsExactly("a");
+			this.template.setTransactionRequired(true);
+			assertThatExceptionOfType(TransactionRequiredException.class)
+				.isThrownBy(() -> elsewhere.executeWithoutResult((status) -> this.template.send(this.queue, "a")));
+		}
+	}
+
+	@Test
+	void readOnlyTransactionIsRefusedAndStaysUsable() {
+		TransactionTemplate readOnly = transaction();
+		readOnly.setReadOnly(true);
+		Integer answer = readOnly.execute((status) -> {
+			assertThatExceptionOfType(ReadOnlyTransactionException.class)
+				.isThrownBy(() -> this.template.send(this.queue, "a"))
+				.withMessageContaining("'" + this.queue + "'")
+				.withMessageContaining("read-only")
+				.satisfies((ex) -> assertThat(ex.getSqlState()).isNull());
+			return new JdbcTemplate(this.pool).queryForObject("select 42", Integer.class);
+		});
+		assertThat(answer).isEqualTo(42);
+	}
+
+	@Test
+	void readOnlyServerSideIsTold() {
+		transaction().executeWithoutResult((status) -> {
+			new JdbcTemplate(this.pool).execute("set transaction read only");
+			assertThatExceptionOfType(ReadOnlyTransactionException.class)
+				.isThrownBy(() -> this.template.send(this.queue, "a"))
+				.satisfies((ex) -> assertThat(ex.getSqlState()).isEqualTo("25006"));
+			status.setRollbackOnly();
+		});
+	}
+
+	@Test
+	void sendInCommitCallbacksIsCommitted() {
+		sendInCallbacks();
+		assertThat(receivedPayloads()).containsExactly("first", "before commit", "before completion", "after commit",
+				"after completion");
+		assertThat(this.commits).last().isEqualTo(Set.of(this.queue));
+	}
+
+	@Test
+	void sendInCommitCallbacksIsCommittedWithAutoCommitOff() {
+		useWithoutAutoCommit();
+		sendInCallbacks();
+		assertThat(receivedPayloads()).containsExactly("first", "before commit", "before completion", "after commit",
+				"after completion");
+	}
+
+	private void sendInCallbacks() {
+		transaction().executeWithoutResult((status) -> {
+			this.template.send(this.queue, "first");
+			register(List.of("before commit", "before completion", "after commit", "after completion"));
+		});
+	}
+
+	@Test
+	void firstSendAfterCommitIsCommitted() {
+		for (boolean autoCommit : new boolean[] { true, false }) {
+			if (!autoCommit) {
+				useWithoutAutoCommit();
+			}
+			for (String phase : List.of("before commit", "before completion", "after commit", "after completion")) {
+				this.commits.clear();
+				transaction().executeWithoutResult((status) -> register(List.of(phase)));
+				assertThat(receivedPayloads()).as("auto-commit %s", autoCommit).containsExactly(phase);
+				assertThat(this.commits).as(phase).containsExactly(Set.of(this.queue));
+			}
+		}
+	}
+
+	private void register(List<String> phases) {
+		TransactionSynchronizationManager.registerSynchronization(new TransactionSynchronization() {
+
+			@Override
+			public void beforeCommit(boolean readOnly) {
+				send("before commit");
+			}
+
+			@Override
+			public void beforeCompletion() {
+				send("before completion");
+			}
+
+			@Override
+			public void afterCommit() {
+				send("after commit");
+			}
+
+			@Override
+			public void afterCompletion(int status) {
+				send("after completion");
+			}
+
+			private void send(String phase) {
+				if (phases.contains(phase)) {
+					PgqueTemplateTests.this.template.send(PgqueTemplateTests.this.queue, phase);
+				}
+			}
+
+		});
+	}
+
+	@Test
+	void sendsWithAutoCommitOff() {
+		useWithoutAutoCommit();
+		this.template.send(this.queue, "alone");
+		TransactionTemplate scope = transaction();
+		scope.setPropagationBehavior(TransactionDefinition.PROPAGATION_SUPPORTS);
+		scope.executeWithoutResult((status) -> this.template.send(this.queue, "scope"));
+		transaction().executeWithoutResult((status) -> this.template.send(this.queue, "transaction"));
+		transaction().executeWithoutResult((status) -> {
+			this.template.send(this.queue, "rolled back");
+			status.setRollbackOnly();
+		});
+		assertThat(receivedPayloads()).containsExactly("alone", "scope", "transaction");
+		assertThat(this.commits).hasSize(3);
+	}
+
+	private void useWithoutAutoCommit() {
+		this.pool.close();
+		HikariConfig config = new HikariConfig();
+		config.setDataSource(this.database.dataSource());
+		config.setMaximumPoolSize(1);
+		config.setAutoCommit(false);
+		use(new HikariDataSource(config));
+	}
+
+	@Test
+	void joinsTransactionWithoutSynchronization() {
+		this.transactionManager.setTransactionSynchronization(AbstractPlatformTransactionManager.SYNCHRONIZATION_NEVER);
+		transaction().executeWithoutResult((status) -> {
+			this.template.send(this.queue, "rolled back");
+			status.setRollbackOnly();
+		});
+		transaction().executeWithoutResult((status) -> this.template.send(this.queue, "a"));
+		assertThat(receivedPayloads()).containsExactly("a");
+	}
+
+	@Test
+	void worksThroughDataSourceProxies() {
+		for (DataSource proxy : List.of(new LazyConnectionDataSourceProxy(this.pool),
+				new TransactionAwareDataSourceProxy(this.pool))) {
+			PgqueTemplate proxied = template(proxy);
+			TransactionTemplate transaction = new TransactionTemplate(new JdbcTransactionManager(proxy));
+			proxied.send(this.queue, "alone");
+			transaction.executeWithoutResult((status) -> proxied.send(this.queue, "transaction"));
+			transaction.executeWithoutResult((status) -> {
+				proxied.send(this.queue, "rolled back");
+				status.setRollbackOnly();
+			});
+			transaction.setReadOnly(true);
+			assertThatExceptionOfType(ReadOnlyTransactionException.class)
+				.isThrownBy(() -> transaction.executeWithoutResult((status) -> proxied.send(this.queue, "a")));
+			assertThat(receivedPayloads()).containsExactly("alone", "transaction");
+		}
+		assertThat(this.commits).hasSize(4);
+	}
+
+	@Test
+	void unknownQueueIsTold() {
+		assertThatExceptionOfType(QueueNotFoundException.class).isThrownBy(() -> this.template.send("nope", "a"))
+			.withMessageContaining("Queue 'nope' does not exist")
+			.withMessageContaining("PgqueQueue")
+			.withMessageContaining("@PgqueListener")
+			.withMessageContaining("pgque.create_queue('nope')");
+		assertThat(this.commits).isEmpty();
+	}
+
+	@Test
+	void badInputIsToldBeforeAnyStatement() {
+		transaction().executeWithoutResult((status) -> {
+			this.template.send(this.queue, "good");
+			assertInvalid("payload", "index 2", () -> this.template.send(this.queue, "ab\0"));
+			assertInvalid("payload", "surrogate pair at index 1", () -> this.template.send(this.queue, "a\ud83d"));
+			assertInvalid("payload", "surrogate pair at index 0", () -> this.template.send(this.queue, "\ude00\ud83d"));
+			assertInvalid("type", "index 0", () -> this.template.send(this.queue, "\0", "x"));
+			assertInvalid("header 'a'", "index 1",
+					() -> this.template.send(this.queue, (spec) -> spec.payload("x").header("a", "b\0")));
+			assertInvalid("name of header", "index 0",
+					() -> this.template.send(this.queue, (spec) -> spec.payload("x").header("\0", "b")));
+			assertInvalid("extra1", "index 0",
+					() -> this.template.send(this.queue, (spec) -> spec.payload("x").key("\0")));
+			assertInvalid("payload at position 1", "index 0",
+					() -> this.template.sendBatch(this.queue, List.of("x", "\0")));
+			assertThatExceptionOfType(InvalidNameException.class)
+				.isThrownBy(() -> this.template.send("x".repeat(58), "a"))
+				.withMessageContaining("58 bytes");
+			assertThatExceptionOfType(InvalidNameException.class).isThrownBy(() -> this.template.send("", "a"));
+			assertThatIllegalArgumentException().isThrownBy(() -> this.template.send(this.queue, (Object) null));
+		});
+		assertThat(receivedPayloads()).containsExactly("good");
+	}
+
+	private static void assertInvalid(String field, String place, Runnable send) {
+		assertThatExceptionOfType(InvalidMessageException.class).isThrownBy(send::run)
+			.withMessageContaining("The " + field)
+			.withMessageContaining(place)
+			.withMessageContaining("Base64");
+	}
+
+	@Test
+	void textComesBackAsItWas() {
+		Random random = new Random(42);
+		List<String> texts = new ArrayList<>();
+		for (int i = 0; i < 200; i++) {
+			int[] codePoints = random.ints(random.nextInt(200), 1, 0x110000)
+				.filter((point) -> point < 0xd800 || point > 0xdfff)
+				.toArray();
+			texts.add(new String(codePoints, 0, codePoints.length));
+		}
+		texts.add("x".repeat(2_000_000));
+		texts.forEach((text) -> this.template.send(this.queue, text));
+		this.template.sendBatch(this.queue, texts);
+		this.client.tickAll();
+		List<EventRow> rows = this.client.receiveBatch(this.queue, "c", 1000, 100_000_000).rows();
+		assertThat(rows).extracting(EventRow::data)
+			.hasSize(402)
+			.startsWith(texts.toArray(String[]::new))
+			.endsWith(texts.toArray(String[]::new));
+	}
+
+	record OrderPlaced(int id) {
+	}
+
+}
