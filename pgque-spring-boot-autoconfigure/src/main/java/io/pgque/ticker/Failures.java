@@ -40,7 +40,7 @@ final class Failures {
 	Duration failed(String subject, Throwable failure) {
 		if (needsPeople(failure)) {
 			if (!this.saidForPeople) {
-				this.logger.warn("This instance cannot " + subject + ": " + failure.getMessage()
+				this.logger.warn("This instance does not tick: " + failure.getMessage()
 						+ ". Where others tick, set pgque.ticker.mode=off. Trying again each minute");
 				this.saidForPeople = true;
 			}
@@ -65,7 +65,7 @@ final class Failures {
 		}
 		if (this.saidForPeople) {
 			this.saidForPeople = false;
-			this.logger.info("Can " + subject + " now");
+			this.logger.info("This instance ticks now");
 		}
 	}
 

@@ -34,10 +34,7 @@ final class Nudges {
 		long now = System.nanoTime();
 		this.lock.lock();
 		try {
-			for (String queue : queues) {
-				Long lastTick = this.lastTicks.get(queue);
-				this.wanted.putIfAbsent(queue, (lastTick != null) ? lastTick + this.minInterval : now);
-			}
+			queues.forEach((queue) -> this.wanted.putIfAbsent(queue, now));
 			this.changed.signal();
 		}
 		finally {
@@ -73,7 +70,7 @@ final class Nudges {
 		try {
 			List<String> queues = new ArrayList<>();
 			this.wanted.forEach((queue, time) -> {
-				if (time - now <= 0) {
+				if (due(queue, time) - now <= 0) {
 					queues.add(queue);
 				}
 			});
@@ -115,10 +112,16 @@ final class Nudges {
 
 	private long earliest(long time) {
 		long earliest = time;
-		for (long due : this.wanted.values()) {
+		for (Map.Entry<String, Long> entry : this.wanted.entrySet()) {
+			long due = due(entry.getKey(), entry.getValue());
 			earliest = (due - earliest < 0) ? due : earliest;
 		}
 		return earliest;
+	}
+
+	private long due(String queue, long wanted) {
+		Long lastTick = this.lastTicks.get(queue);
+		return (lastTick != null && lastTick + this.minInterval - wanted > 0) ? lastTick + this.minInterval : wanted;
 	}
 
 	void stop() {

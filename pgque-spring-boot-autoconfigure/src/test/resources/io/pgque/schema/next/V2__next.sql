@@ -1,0 +1,1 @@
+create table pgque_internal.next_release (id int4);
