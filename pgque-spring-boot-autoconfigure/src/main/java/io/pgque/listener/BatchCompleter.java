@@ -1,0 +1,153 @@
+package io.pgque.listener;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+import io.pgque.client.Nack;
+import io.pgque.client.PgqueClient;
+import io.pgque.client.SettleResult;
+import io.pgque.core.PgqueMessage;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Collects the outcomes of one batch and settles them in one statement: the failed
+ * messages together with the batch, or with its first part.
+ */
+final class BatchCompleter {
+
+	private static final Log logger = LogFactory.getLog(BatchCompleter.class);
+
+	/**
+	 * Beyond this a delay means never, and the database's clock ends.
+	 */
+	private static final Duration MAX_DELAY = Duration.ofDays(3650);
+
+	private static final int MAX_LINES = 100;
+
+	private final PgqueClient client;
+
+	private final ListenerIdentity identity;
+
+	private final ContainerEvents events;
+
+	private final CounterBoard counters;
+
+	private final long batchId;
+
+	private final Map<Long, Failure> failures = new LinkedHashMap<>();
+
+	private @Nullable Long lastDone;
+
+	private long handled;
+
+	private long skipped;
+
+	BatchCompleter(PgqueClient client, ListenerIdentity identity, ContainerEvents events, CounterBoard counters,
+			long batchId) {
+		this.client = client;
+		this.identity = identity;
+		this.events = events;
+		this.counters = counters;
+		this.batchId = batchId;
+	}
+
+	void handled(PgqueMessage message) {
+		this.lastDone = message.id();
+		this.handled++;
+	}
+
+	void skipped(PgqueMessage message) {
+		this.lastDone = message.id();
+		this.skipped++;
+	}
+
+	void retry(PgqueMessage message, Duration delay, String reason) {
+		Duration bounded = (delay.compareTo(MAX_DELAY) < 0) ? delay : MAX_DELAY;
+		failed(message, Nack.retry(message.id(), bounded, reason));
+	}
+
+	void deadLetter(PgqueMessage message, String reason) {
+		failed(message, Nack.dead(message.id(), reason));
+	}
+
+	private void failed(PgqueMessage message, Nack nack) {
+		this.lastDone = message.id();
+		this.failures.put(message.id(), new Failure(nack, message.type(), message.deliveryAttempt()));
+	}
+
+	/**
+	 * Return how many failures are kept until the batch is settled.
+	 */
+	int failureCount() {
+		return this.failures.size();
+	}
+
+	/**
+	 * Settle the whole batch.
+	 */
+	void settleBatch() {
+		settle(null);
+	}
+
+	/**
+	 * Settle what is done, if anything. The rest comes again under another batch id.
+	 */
+	void settlePrefix() {
+		if (this.lastDone != null) {
+			settle(this.lastDone);
+		}
+	}
+
+	private void settle(@Nullable Long upTo) {
+		List<Nack> nacks = new ArrayList<>(this.failures.size());
+		this.failures.values().forEach((failure) -> nacks.add(failure.nack()));
+		SettleResult result = this.client.settle(this.batchId, upTo, nacks);
+		if (!result.settled()) {
+			this.counters.staleSettles.increment();
+			logger.warn("Batch " + this.batchId + " of " + this.identity
+					+ " was no longer open when it was to be settled: somebody else took it over or finished it. "
+					+ "Nothing was changed; " + (this.handled + this.failures.size())
+					+ " messages of it may be handled twice");
+			return;
+		}
+		this.counters.handled.add(this.handled);
+		this.counters.skipped.add(this.skipped);
+		this.counters.retried.add(result.retried());
+		this.counters.deadLettered.add(result.deadIds().size());
+		this.counters.batchesSettled.increment();
+		tell(result.deadIds());
+	}
+
+	private void tell(List<Long> deadIds) {
+		int lines = 0;
+		for (Long deadId : deadIds) {
+			Failure failure = this.failures.get(deadId);
+			if (failure != null && ++lines <= MAX_LINES) {
+				logger.error("Message " + deadId + " of " + this.identity + " became a dead letter after attempt "
+						+ failure.deliveryAttempt() + ": " + failure.nack().reason());
+			}
+		}
+		if (lines > MAX_LINES) {
+			logger.error((lines - MAX_LINES) + " further messages of batch " + this.batchId + " of " + this.identity
+					+ " became dead letters");
+		}
+		deadIds.forEach(this::publish);
+	}
+
+	private void publish(Long messageId) {
+		Failure failure = this.failures.get(messageId);
+		if (failure == null) {
+			return;
+		}
+		this.events.deadLettered(messageId, failure.type(), failure.deliveryAttempt(), failure.nack().reason());
+	}
+
+	private record Failure(Nack nack, @Nullable String type, int deliveryAttempt) {
+	}
+
+}

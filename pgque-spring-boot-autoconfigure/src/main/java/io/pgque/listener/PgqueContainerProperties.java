@@ -1,0 +1,193 @@
+package io.pgque.listener;
+
+import java.time.Duration;
+
+import io.pgque.support.header.HeaderColumn;
+
+import org.springframework.util.Assert;
+
+/**
+ * How a container works. Changes count for containers that are created afterwards.
+ *
+ * @since 0.1.0
+ */
+public class PgqueContainerProperties {
+
+	private boolean subscribe = true;
+
+	private Duration pollInterval = Duration.ofSeconds(1);
+
+	private Duration fallbackPollInterval = Duration.ofSeconds(30);
+
+	private int pageSize = 1000;
+
+	private long pageBytes = 8 * 1024 * 1024;
+
+	private UnknownTypePolicy unknownTypePolicy = UnknownTypePolicy.NACK;
+
+	private Duration shutdownTimeout = Duration.ofSeconds(20);
+
+	private HeaderColumn headerColumn = HeaderColumn.EXTRA4;
+
+	/**
+	 * Create properties with the defaults.
+	 */
+	public PgqueContainerProperties() {
+	}
+
+	/**
+	 * Create a copy.
+	 * @param other the properties to copy
+	 */
+	public PgqueContainerProperties(PgqueContainerProperties other) {
+		this.subscribe = other.subscribe;
+		this.pollInterval = other.pollInterval;
+		this.fallbackPollInterval = other.fallbackPollInterval;
+		this.pageSize = other.pageSize;
+		this.pageBytes = other.pageBytes;
+		this.unknownTypePolicy = other.unknownTypePolicy;
+		this.shutdownTimeout = other.shutdownTimeout;
+		this.headerColumn = other.headerColumn;
+	}
+
+	/**
+	 * Return whether the queue is made sure of and the consumer is subscribed before the
+	 * container starts.
+	 * @return whether to subscribe
+	 */
+	public boolean isSubscribe() {
+		return this.subscribe;
+	}
+
+	/**
+	 * Set whether the queue is made sure of and the consumer is subscribed before the
+	 * container starts.
+	 * @param subscribe whether to subscribe
+	 */
+	public void setSubscribe(boolean subscribe) {
+		this.subscribe = subscribe;
+	}
+
+	/**
+	 * Return the time between two looks for messages while notifications can't be relied
+	 * on.
+	 * @return the interval
+	 */
+	public Duration getPollInterval() {
+		return this.pollInterval;
+	}
+
+	/**
+	 * Set the time between two looks for messages while notifications can't be relied on.
+	 * @param pollInterval the interval
+	 */
+	public void setPollInterval(Duration pollInterval) {
+		this.pollInterval = positive("pollInterval", pollInterval);
+	}
+
+	/**
+	 * Return the time between two looks for messages while notifications arrive.
+	 * @return the interval
+	 */
+	public Duration getFallbackPollInterval() {
+		return this.fallbackPollInterval;
+	}
+
+	/**
+	 * Set the time between two looks for messages while notifications arrive.
+	 * @param fallbackPollInterval the interval
+	 */
+	public void setFallbackPollInterval(Duration fallbackPollInterval) {
+		this.fallbackPollInterval = positive("fallbackPollInterval", fallbackPollInterval);
+	}
+
+	/**
+	 * Return how many messages of a batch are held in memory at a time.
+	 * @return the number; never limits what is settled
+	 */
+	public int getPageSize() {
+		return this.pageSize;
+	}
+
+	/**
+	 * Set how many messages of a batch are held in memory at a time.
+	 * @param pageSize the number; never limits what is settled
+	 */
+	public void setPageSize(int pageSize) {
+		Assert.isTrue(pageSize > 0, () -> "pageSize must be positive: " + pageSize);
+		this.pageSize = pageSize;
+	}
+
+	/**
+	 * Return how many bytes of a batch are held in memory at a time.
+	 * @return the number; never limits what is settled
+	 */
+	public long getPageBytes() {
+		return this.pageBytes;
+	}
+
+	/**
+	 * Set how many bytes of a batch are held in memory at a time.
+	 * @param pageBytes the number; never limits what is settled
+	 */
+	public void setPageBytes(long pageBytes) {
+		Assert.isTrue(pageBytes > 0, () -> "pageBytes must be positive: " + pageBytes);
+		this.pageBytes = pageBytes;
+	}
+
+	/**
+	 * Return what happens to a message whose type no handler takes.
+	 * @return the policy
+	 */
+	public UnknownTypePolicy getUnknownTypePolicy() {
+		return this.unknownTypePolicy;
+	}
+
+	/**
+	 * Set what happens to a message whose type no handler takes.
+	 * @param unknownTypePolicy the policy
+	 */
+	public void setUnknownTypePolicy(UnknownTypePolicy unknownTypePolicy) {
+		this.unknownTypePolicy = unknownTypePolicy;
+	}
+
+	/**
+	 * Return how long a stopping container waits for the handler that is running.
+	 * @return the time
+	 */
+	public Duration getShutdownTimeout() {
+		return this.shutdownTimeout;
+	}
+
+	/**
+	 * Set how long a stopping container waits for the handler that is running. Beyond it
+	 * the handler is interrupted.
+	 * @param shutdownTimeout the time, zero to interrupt at once
+	 */
+	public void setShutdownTimeout(Duration shutdownTimeout) {
+		Assert.isTrue(!shutdownTimeout.isNegative(), () -> "shutdownTimeout must not be negative: " + shutdownTimeout);
+		this.shutdownTimeout = shutdownTimeout;
+	}
+
+	/**
+	 * Return the event column that carries headers.
+	 * @return the column
+	 */
+	public HeaderColumn getHeaderColumn() {
+		return this.headerColumn;
+	}
+
+	/**
+	 * Set the event column that carries headers.
+	 * @param headerColumn the column
+	 */
+	public void setHeaderColumn(HeaderColumn headerColumn) {
+		this.headerColumn = headerColumn;
+	}
+
+	private static Duration positive(String name, Duration duration) {
+		Assert.isTrue(!duration.isNegative() && !duration.isZero(), () -> name + " must be positive: " + duration);
+		return duration;
+	}
+
+}

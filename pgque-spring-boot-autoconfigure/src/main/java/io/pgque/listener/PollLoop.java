@@ -1,0 +1,146 @@
+package io.pgque.listener;
+
+import java.time.Duration;
+import java.util.function.BooleanSupplier;
+
+import io.pgque.client.Page;
+import io.pgque.client.PgqueClient;
+import io.pgque.event.ListenerContainerStoppedEvent.Reason;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+
+/**
+ * The loop of a container: receive, handle, settle, and wait when there is nothing to do.
+ * It ends when it is told to, and for no failure.
+ */
+final class PollLoop {
+
+	private static final Log logger = LogFactory.getLog(PollLoop.class);
+
+	private static final Duration FIRST_BACK_OFF = Duration.ofMillis(250);
+
+	// So that work goes on soon after an outage, however long that was.
+	private static final Duration MAX_BACK_OFF = Duration.ofSeconds(5);
+
+	private final PgqueClient client;
+
+	private final ListenerIdentity identity;
+
+	private final PgqueContainerProperties properties;
+
+	private final BatchProcessor processor;
+
+	private final CounterBoard counters;
+
+	private final LoopControl control;
+
+	private final Runnable subscription;
+
+	private final BooleanSupplier notified;
+
+	private final FailureBackOff backOff;
+
+	/**
+	 * Create a loop.
+	 * @param subscription makes sure that the consumer is subscribed
+	 * @param notified whether wake-ups can be relied on at the moment
+	 */
+	PollLoop(PgqueClient client, ListenerIdentity identity, PgqueContainerProperties properties,
+			BatchProcessor processor, CounterBoard counters, LoopControl control, Runnable subscription,
+			BooleanSupplier notified) {
+		this.client = client;
+		this.identity = identity;
+		this.properties = properties;
+		this.processor = processor;
+		this.counters = counters;
+		this.control = control;
+		this.subscription = subscription;
+		this.notified = notified;
+		this.backOff = new FailureBackOff(logger, "Receiving by " + identity, FIRST_BACK_OFF, MAX_BACK_OFF);
+	}
+
+	/**
+	 * Run until a stop is requested.
+	 * @param pauses is told when the loop pauses and goes on
+	 * @return why it ended
+	 */
+	Reason run(PauseListener pauses) {
+		while (!this.control.isStopping()) {
+			if (this.control.isPauseRequested()) {
+				pauses.paused();
+				this.control.awaitResume();
+				if (!this.control.isPauseRequested()) {
+					pauses.resumed();
+				}
+				continue;
+			}
+			try {
+				if (!pass()) {
+					return Reason.UNKNOWN_TYPE;
+				}
+			}
+			catch (Throwable ex) {
+				// Even a VirtualMachineError: memory may be there again in a moment.
+				failed(ex);
+			}
+		}
+		return Reason.REQUESTED;
+	}
+
+	/**
+	 * Handle the next batch, or wait for one.
+	 * @return whether to go on
+	 */
+	private boolean pass() {
+		long seen = this.control.wakeups();
+		this.control.begin(LoopControl.Activity.RECEIVING);
+		this.subscription.run();
+		Page page = this.client.receiveBatch(this.identity.queue(), this.identity.consumer(),
+				this.properties.getPageSize(), this.properties.getPageBytes());
+		this.control.begin(LoopControl.Activity.IDLE);
+		if (page.isEmpty()) {
+			this.backOff.succeeded();
+			this.control.awaitWakeup(seen, this.notified.getAsBoolean() ? this.properties.getFallbackPollInterval()
+					: this.properties.getPollInterval());
+			return true;
+		}
+		BatchProcessor.BatchEnd end = this.processor.process(page);
+		this.backOff.succeeded();
+		if (end.refusal() != null) {
+			logger.error("Stopping " + this.identity + ", because unknown-type-policy is 'fail': "
+					+ end.refusal().getMessage());
+			return false;
+		}
+		this.control.awaitPause(end.pause());
+		return true;
+	}
+
+	private void failed(Throwable failure) {
+		this.control.begin(LoopControl.Activity.IDLE);
+		this.counters.failures.increment();
+		if (this.control.isStopping()) {
+			logger.warn("The last thing that " + this.identity
+					+ " did before it stopped failed; what was not settled comes again: " + failure);
+			return;
+		}
+		this.control.awaitPause(this.backOff.failed(failure));
+	}
+
+	/**
+	 * Is told when the loop pauses and goes on.
+	 */
+	interface PauseListener {
+
+		/**
+		 * The loop has paused.
+		 */
+		void paused();
+
+		/**
+		 * The loop goes on.
+		 */
+		void resumed();
+
+	}
+
+}

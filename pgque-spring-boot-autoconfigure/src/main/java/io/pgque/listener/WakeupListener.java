@@ -1,0 +1,320 @@
+package io.pgque.listener;
+
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+
+import javax.sql.DataSource;
+
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
+import org.postgresql.PGConnection;
+import org.postgresql.PGNotification;
+
+import org.springframework.beans.factory.DisposableBean;
+import org.springframework.util.Assert;
+
+/**
+ * Wakes containers when the database notifies that their queue has new messages. One
+ * connection and one thread serve the whole application, while at least one container
+ * runs.
+ *
+ * <p>
+ * Notifications are a hint only: containers poll beneath, more often while
+ * {@link #isListening(String)} is {@code false}. Whenever the connection comes back or is
+ * lost they are woken, so that nothing waits for a notification that was missed.
+ *
+ * @since 0.1.0
+ */
+public final class WakeupListener implements DisposableBean {
+
+	private static final Log logger = LogFactory.getLog(WakeupListener.class);
+
+	private static final String CHANNEL_PREFIX = "pgque_";
+
+	/**
+	 * How long one wait for notifications takes; after it the thread looks for channels
+	 * to add.
+	 */
+	private static final Duration WAIT = Duration.ofSeconds(1);
+
+	/**
+	 * How long the connection may be silent before it is asked whether it is alive.
+	 */
+	private static final Duration CHECK_AFTER = Duration.ofSeconds(10);
+
+	/**
+	 * How long any answer of the server may take.
+	 */
+	private static final Duration ANSWER_WITHIN = Duration.ofSeconds(5);
+
+	private final DataSource dataSource;
+
+	private final ReentrantLock lock = new ReentrantLock();
+
+	private final Condition changed = this.lock.newCondition();
+
+	private final Map<String, List<Runnable>> wakeups = new ConcurrentHashMap<>();
+
+	private final Set<String> listening = ConcurrentHashMap.newKeySet();
+
+	private @Nullable Thread thread;
+
+	private volatile @Nullable Connection connection;
+
+	private volatile boolean destroyed;
+
+	/**
+	 * Create a listener. Nothing is opened before the first container registers.
+	 * @param dataSource opens a new connection each time; must not be a pool, and must
+	 * not lead through a pooler in transaction mode
+	 */
+	public WakeupListener(DataSource dataSource) {
+		Assert.notNull(dataSource, "dataSource must not be null");
+		this.dataSource = dataSource;
+	}
+
+	/**
+	 * Have something woken when a queue has new messages.
+	 * @param queue the queue
+	 * @param wakeup is run for it, on the thread of this listener; must return at once
+	 * @return ends the registration
+	 */
+	Registration register(String queue, Runnable wakeup) {
+		this.lock.lock();
+		try {
+			Assert.state(!this.destroyed, "The wake-up listener has been destroyed");
+			this.wakeups.computeIfAbsent(queue, (key) -> new CopyOnWriteArrayList<>()).add(wakeup);
+			if (this.thread == null) {
+				this.thread = new Thread(this::run, "pgque-wakeup");
+				this.thread.setDaemon(true);
+				this.thread.start();
+			}
+		}
+		finally {
+			this.lock.unlock();
+		}
+		return () -> unregister(queue, wakeup);
+	}
+
+	private void unregister(String queue, Runnable wakeup) {
+		this.lock.lock();
+		try {
+			this.wakeups.computeIfPresent(queue, (key, registered) -> {
+				registered.remove(wakeup);
+				return registered.isEmpty() ? null : registered;
+			});
+			this.changed.signalAll();
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Return whether notifications for a queue arrive at the moment, as far as can be
+	 * told.
+	 * @param queue the queue
+	 * @return {@code false} while there is no connection
+	 */
+	public boolean isListening(String queue) {
+		return this.listening.contains(queue);
+	}
+
+	private void run() {
+		FailureBackOff backOff = new FailureBackOff(logger, "Listening for notifications", Duration.ofMillis(500),
+				Duration.ofSeconds(10));
+		while (!ended()) {
+			try (Connection connection = this.dataSource.getConnection()) {
+				this.connection = connection;
+				listen(connection, backOff);
+			}
+			catch (SQLException | RuntimeException ex) {
+				lost();
+				if (!this.destroyed) {
+					await(backOff.failed(ex));
+				}
+			}
+			finally {
+				this.connection = null;
+				this.listening.clear();
+			}
+		}
+	}
+
+	/**
+	 * Decide under the lock that the thread has nothing left to do, so that no
+	 * registration slips in.
+	 */
+	private boolean ended() {
+		this.lock.lock();
+		try {
+			if (this.destroyed || this.wakeups.isEmpty()) {
+				this.thread = null;
+				return true;
+			}
+			return false;
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	private boolean isIdle() {
+		return this.destroyed || this.wakeups.isEmpty();
+	}
+
+	private void listen(Connection connection, FailureBackOff backOff) throws SQLException {
+		connection.setAutoCommit(true);
+		connection.setNetworkTimeout(Runnable::run, (int) ANSWER_WITHIN.toMillis());
+		PGConnection notifications = connection.unwrap(PGConnection.class);
+		long lastSign = System.nanoTime();
+		while (!isIdle()) {
+			if (adjustChannels(connection)) {
+				backOff.succeeded();
+			}
+			PGNotification[] received = notifications.getNotifications((int) WAIT.toMillis());
+			if (received != null && received.length > 0) {
+				lastSign = System.nanoTime();
+				wake(received);
+			}
+			else if (System.nanoTime() - lastSign > CHECK_AFTER.toNanos()) {
+				if (!connection.isValid((int) ANSWER_WITHIN.toSeconds())) {
+					throw new SQLException("The connection that listens for notifications is dead");
+				}
+				lastSign = System.nanoTime();
+			}
+		}
+	}
+
+	/**
+	 * Listen to the channels of the registered queues, and to no others.
+	 * @return whether a channel was added
+	 */
+	private boolean adjustChannels(Connection connection) throws SQLException {
+		Set<String> added = new HashSet<>(this.wakeups.keySet());
+		added.removeAll(this.listening);
+		Set<String> gone = new HashSet<>(this.listening);
+		gone.removeAll(this.wakeups.keySet());
+		if (added.isEmpty() && gone.isEmpty()) {
+			return false;
+		}
+		try (Statement statement = connection.createStatement()) {
+			for (String queue : gone) {
+				statement.execute("unlisten " + quoted(queue));
+				this.listening.remove(queue);
+			}
+			for (String queue : added) {
+				statement.execute("listen " + quoted(queue));
+				this.listening.add(queue);
+				// for what came before
+				wake(queue);
+			}
+		}
+		return !added.isEmpty();
+	}
+
+	private static String quoted(String queue) {
+		return '"' + (CHANNEL_PREFIX + queue).replace("\"", "\"\"") + '"';
+	}
+
+	private void wake(PGNotification[] notifications) {
+		Set<String> queues = new HashSet<>();
+		for (PGNotification notification : notifications) {
+			if (notification.getName().startsWith(CHANNEL_PREFIX)) {
+				queues.add(notification.getName().substring(CHANNEL_PREFIX.length()));
+			}
+		}
+		queues.forEach(this::wake);
+	}
+
+	private void wake(String queue) {
+		this.wakeups.getOrDefault(queue, List.of()).forEach(Runnable::run);
+	}
+
+	/**
+	 * The containers have to know at once that they must poll more often.
+	 */
+	private void lost() {
+		this.listening.clear();
+		this.wakeups.keySet().forEach(this::wake);
+	}
+
+	private void await(Duration time) {
+		this.lock.lock();
+		try {
+			long left = time.toNanos();
+			while (left > 0 && !isIdle()) {
+				left = this.changed.awaitNanos(left);
+			}
+		}
+		catch (InterruptedException ex) {
+			logger.debug("Interrupted while waiting to reconnect, which is no reason to end", ex);
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * End the thread and close the connection.
+	 */
+	@Override
+	public void destroy() {
+		Thread thread = end();
+		if (thread == null) {
+			return;
+		}
+		try {
+			Connection connection = this.connection;
+			if (connection != null) {
+				// It waits for notifications and can't be used from here.
+				connection.abort(Runnable::run);
+			}
+			thread.join(TimeUnit.SECONDS.toMillis(1));
+		}
+		catch (SQLException ex) {
+			logger.debug("The connection that listens for notifications could not be aborted", ex);
+		}
+		catch (InterruptedException ex) {
+			Thread.currentThread().interrupt();
+		}
+	}
+
+	private @Nullable Thread end() {
+		this.lock.lock();
+		try {
+			this.destroyed = true;
+			this.changed.signalAll();
+			return this.thread;
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Ends the registration of a wake-up.
+	 */
+	@FunctionalInterface
+	interface Registration {
+
+		/**
+		 * End the registration.
+		 */
+		void close();
+
+	}
+
+}
