@@ -1,0 +1,116 @@
+package io.pgque.annotation;
+
+import java.lang.annotation.Documented;
+import java.lang.annotation.ElementType;
+import java.lang.annotation.Repeatable;
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+import java.lang.annotation.Target;
+
+import org.springframework.core.annotation.AliasFor;
+import org.springframework.messaging.handler.annotation.MessageMapping;
+
+/**
+ * Makes a method a handler of the messages of a queue.
+ *
+ * <pre class="code">
+ * &#064;PgqueListener(queue = "orders", consumer = "billing")
+ * void onOrder(OrderPlaced event) {
+ * 	...
+ * }
+ * </pre>
+ *
+ * <p>
+ * A consumer has a cursor of its own: every consumer receives every message that is sent
+ * after it was subscribed, which happens when the application first starts. Methods with
+ * the same queue and consumer share one cursor and one container, and take the messages
+ * by their event types.
+ *
+ * <p>
+ * A method takes, in any order, the payload converted to the type of a parameter, a
+ * {@link io.pgque.core.PgqueMessage}, a Spring
+ * {@link org.springframework.messaging.Message}, and parameters with
+ * {@link org.springframework.messaging.handler.annotation.Header @Header} or
+ * {@link org.springframework.messaging.handler.annotation.Headers @Headers}. When it
+ * returns, the message is done. When it throws, the error handler decides; by default the
+ * message comes again later, and becomes a dead letter after the {@code max_retries} of
+ * its queue. The method runs outside of any transaction and may be called more than once
+ * for a message.
+ *
+ * <p>
+ * All attributes resolve placeholders and SpEL expressions. Used as a meta-annotation,
+ * they can be overridden with {@link AliasFor @AliasFor}.
+ *
+ * @since 0.1.0
+ * @see EnablePgque
+ */
+@Target({ ElementType.METHOD, ElementType.ANNOTATION_TYPE })
+@Retention(RetentionPolicy.RUNTIME)
+@Documented
+@Repeatable(PgqueListeners.class)
+@MessageMapping
+public @interface PgqueListener {
+
+	/**
+	 * The queue. Alias for {@link #queue()}.
+	 * @return the queue name
+	 */
+	@AliasFor("queue")
+	String value() default "";
+
+	/**
+	 * The queue. It is created at start-up when it doesn't exist.
+	 * @return the queue name
+	 */
+	@AliasFor("value")
+	String queue() default "";
+
+	/**
+	 * The consumer, which names the cursor. If empty: {@link #id()}, the property
+	 * {@code pgque.listener.consumer}, {@code spring.application.name}, in this order.
+	 * @return the consumer name
+	 */
+	String consumer() default "";
+
+	/**
+	 * The event types that the method handles. If empty, the method takes every type that
+	 * no other method of the same consumer takes; where several methods leave it empty,
+	 * each takes the event type of its payload class.
+	 *
+	 * <p>
+	 * Where all methods of a consumer state their types, messages of other types are
+	 * skipped. Otherwise {@code pgque.listener.unknown-type-policy} says what becomes of
+	 * them.
+	 * @return the event types
+	 */
+	String[] types() default {};
+
+	/**
+	 * The id of the container, by which it is found in the
+	 * {@link io.pgque.config.PgqueListenerEndpointRegistry}. If empty, one is made from
+	 * queue and consumer.
+	 * @return the id
+	 */
+	String id() default "";
+
+	/**
+	 * The {@link io.pgque.config.PgqueListenerContainerFactory}: the name of a bean, or
+	 * an expression that gives one.
+	 * @return the bean name, empty for the default factory
+	 */
+	String containerFactory() default "";
+
+	/**
+	 * The {@link io.pgque.listener.PgqueErrorHandler}: the name of a bean, or an
+	 * expression that gives one.
+	 * @return the bean name, empty for the default of the factory
+	 */
+	String errorHandler() default "";
+
+	/**
+	 * Whether the container starts with the application.
+	 * @return {@code true} or {@code false}, empty for the default of the factory
+	 */
+	String autoStartup() default "";
+
+}

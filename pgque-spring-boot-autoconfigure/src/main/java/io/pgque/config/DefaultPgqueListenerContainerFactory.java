@@ -1,0 +1,130 @@
+package io.pgque.config;
+
+import io.pgque.client.PgqueClient;
+import io.pgque.core.PgqueAdminOperations;
+import io.pgque.core.PgqueEventTypeResolver;
+import io.pgque.listener.DefaultPgqueErrorHandler;
+import io.pgque.listener.DefaultPgqueMessageListenerContainer;
+import io.pgque.listener.PgqueContainerProperties;
+import io.pgque.listener.PgqueErrorHandler;
+import io.pgque.listener.WakeupListener;
+import io.pgque.support.converter.PgqueMessageConverter;
+import org.jspecify.annotations.Nullable;
+
+import org.springframework.context.ApplicationEventPublisher;
+import org.springframework.context.ApplicationEventPublisherAware;
+import org.springframework.util.Assert;
+
+/**
+ * Creates {@link DefaultPgqueMessageListenerContainer}s that share what is set here.
+ *
+ * @since 0.1.0
+ */
+public class DefaultPgqueListenerContainerFactory
+		implements PgqueListenerContainerFactory<DefaultPgqueMessageListenerContainer>, ApplicationEventPublisherAware {
+
+	private final PgqueClient client;
+
+	private final PgqueAdminOperations admin;
+
+	private final PgqueMessageConverter messageConverter;
+
+	private final PgqueEventTypeResolver eventTypeResolver;
+
+	private final PgqueContainerProperties containerProperties = new PgqueContainerProperties();
+
+	private PgqueErrorHandler errorHandler = new DefaultPgqueErrorHandler();
+
+	private @Nullable String defaultConsumer;
+
+	private boolean autoStartup = true;
+
+	private @Nullable WakeupListener wakeupListener;
+
+	private @Nullable ApplicationEventPublisher eventPublisher;
+
+	/**
+	 * Create a factory.
+	 * @param client receives and settles; its statements must commit by themselves
+	 * @param admin makes sure of queues
+	 * @param messageConverter converts payloads
+	 * @param eventTypeResolver finds the event type of payload classes
+	 */
+	public DefaultPgqueListenerContainerFactory(PgqueClient client, PgqueAdminOperations admin,
+			PgqueMessageConverter messageConverter, PgqueEventTypeResolver eventTypeResolver) {
+		Assert.notNull(client, "client must not be null");
+		Assert.notNull(admin, "admin must not be null");
+		Assert.notNull(messageConverter, "messageConverter must not be null");
+		Assert.notNull(eventTypeResolver, "eventTypeResolver must not be null");
+		this.client = client;
+		this.admin = admin;
+		this.messageConverter = messageConverter;
+		this.eventTypeResolver = eventTypeResolver;
+	}
+
+	/**
+	 * Return how the containers work, to be changed before they are created.
+	 * @return the properties
+	 */
+	public PgqueContainerProperties getContainerProperties() {
+		return this.containerProperties;
+	}
+
+	/**
+	 * Set the error handler of containers whose listeners name none.
+	 * @param errorHandler the error handler
+	 */
+	public void setErrorHandler(PgqueErrorHandler errorHandler) {
+		Assert.notNull(errorHandler, "errorHandler must not be null");
+		this.errorHandler = errorHandler;
+	}
+
+	/**
+	 * Set the consumer of listeners that name none.
+	 * @param defaultConsumer the consumer name, {@code null} for none
+	 */
+	public void setDefaultConsumer(@Nullable String defaultConsumer) {
+		this.defaultConsumer = defaultConsumer;
+	}
+
+	@Override
+	public @Nullable String getDefaultConsumer() {
+		return this.defaultConsumer;
+	}
+
+	/**
+	 * Set whether containers start with the application unless their listeners say
+	 * otherwise.
+	 * @param autoStartup whether they do
+	 */
+	public void setAutoStartup(boolean autoStartup) {
+		this.autoStartup = autoStartup;
+	}
+
+	/**
+	 * Set what wakes containers when there are new messages.
+	 * @param wakeupListener the listener, {@code null} to poll only
+	 */
+	public void setWakeupListener(@Nullable WakeupListener wakeupListener) {
+		this.wakeupListener = wakeupListener;
+	}
+
+	@Override
+	public void setApplicationEventPublisher(ApplicationEventPublisher eventPublisher) {
+		this.eventPublisher = eventPublisher;
+	}
+
+	@Override
+	public DefaultPgqueMessageListenerContainer createContainer(PgqueListenerGroup group) {
+		PgqueErrorHandler errorHandler = group.getErrorHandler();
+		DefaultPgqueMessageListenerContainer container = new DefaultPgqueMessageListenerContainer(group.getIdentity(),
+				this.client, this.admin, group.createRoutes(this.messageConverter, this.eventTypeResolver),
+				(errorHandler != null) ? errorHandler : this.errorHandler, this.containerProperties);
+		Boolean autoStartup = group.getAutoStartup();
+		container.setAutoStartup((autoStartup != null) ? autoStartup : this.autoStartup);
+		container.setWakeupListener(this.wakeupListener);
+		container.setApplicationEventPublisher(this.eventPublisher);
+		return container;
+	}
+
+}

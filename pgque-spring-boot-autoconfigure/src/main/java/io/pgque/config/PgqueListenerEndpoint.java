@@ -1,0 +1,76 @@
+package io.pgque.config;
+
+import java.lang.reflect.Type;
+import java.util.Set;
+
+import io.pgque.listener.PgqueErrorHandler;
+import io.pgque.listener.PgqueMessageListener;
+import io.pgque.support.converter.PgqueMessageConverter;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One handler of a consumer. The endpoints of the same consumer of a queue share one
+ * container and one cursor, and messages are dispatched between them by event type.
+ *
+ * @since 0.1.0
+ */
+public interface PgqueListenerEndpoint {
+
+	/**
+	 * Return the id of the container.
+	 * @return the id, or {@code null} to have one made from queue and consumer
+	 */
+	@Nullable String getId();
+
+	/**
+	 * Return the queue.
+	 * @return the queue name
+	 */
+	String getQueue();
+
+	/**
+	 * Return the consumer.
+	 * @return the consumer name, or {@code null} for the id, or else the default of the
+	 * container factory
+	 */
+	@Nullable String getConsumer();
+
+	/**
+	 * Return the event types that the handler takes.
+	 * @return the types; empty when it takes what no other handler of the consumer takes,
+	 * or the type of its payload class where several leave this empty
+	 */
+	Set<String> getTypes();
+
+	/**
+	 * Return the type to which payloads are converted.
+	 * @return the type, or {@code null} when the handler takes payloads of any kind
+	 */
+	@Nullable Type getPayloadType();
+
+	/**
+	 * Return whether the container starts with the application.
+	 * @return whether it does, or {@code null} for the default of the container factory
+	 */
+	@Nullable Boolean getAutoStartup();
+
+	/**
+	 * Return the error handler of the container.
+	 * @return the error handler, or {@code null} for that of the container factory
+	 */
+	@Nullable PgqueErrorHandler getErrorHandler();
+
+	/**
+	 * Create the listener that calls the handler.
+	 * @param converter converts payloads
+	 * @return the listener
+	 */
+	PgqueMessageListener createListener(PgqueMessageConverter converter);
+
+	/**
+	 * Return how messages name the handler.
+	 * @return a phrase, such as the signature of a method
+	 */
+	String getDescription();
+
+}

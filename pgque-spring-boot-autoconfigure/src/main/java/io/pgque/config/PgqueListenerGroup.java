@@ -1,0 +1,179 @@
+package io.pgque.config;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+
+import io.pgque.InvalidNameException;
+import io.pgque.core.PgqueEventTypeResolver;
+import io.pgque.listener.EventRoutes;
+import io.pgque.listener.EventRoutes.Route;
+import io.pgque.listener.InvalidListenerException;
+import io.pgque.listener.ListenerIdentity;
+import io.pgque.listener.PgqueErrorHandler;
+import io.pgque.listener.PgqueMessageListener;
+import io.pgque.support.converter.PgqueMessageConverter;
+import org.jspecify.annotations.Nullable;
+
+import org.springframework.core.ResolvableType;
+import org.springframework.util.Assert;
+
+/**
+ * The endpoints of one consumer of a queue: what one container is made from.
+ *
+ * @since 0.1.0
+ */
+public final class PgqueListenerGroup {
+
+	private final List<PgqueListenerEndpoint> endpoints;
+
+	private final ListenerIdentity identity;
+
+	private final @Nullable Boolean autoStartup;
+
+	private final @Nullable PgqueErrorHandler errorHandler;
+
+	private PgqueListenerGroup(String consumer, List<PgqueListenerEndpoint> endpoints) {
+		this.endpoints = List.copyOf(endpoints);
+		PgqueListenerEndpoint first = endpoints.get(0);
+		String id = common("id", PgqueListenerEndpoint::getId);
+		this.identity = identity((id != null) ? id : first.getQueue() + "." + consumer, first, consumer);
+		this.autoStartup = common("autoStartup", PgqueListenerEndpoint::getAutoStartup);
+		this.errorHandler = common("errorHandler", PgqueListenerEndpoint::getErrorHandler);
+	}
+
+	/**
+	 * Create a group.
+	 * @param consumer the consumer name
+	 * @param endpoints the endpoints, at least one, all of the same queue
+	 * @return the group
+	 * @throws InvalidListenerException when a name can't be one, or endpoints disagree
+	 * about what belongs to their container
+	 */
+	public static PgqueListenerGroup of(String consumer, List<PgqueListenerEndpoint> endpoints) {
+		Assert.notEmpty(endpoints, "endpoints must not be empty");
+		return new PgqueListenerGroup(consumer, endpoints);
+	}
+
+	private static ListenerIdentity identity(String id, PgqueListenerEndpoint endpoint, String consumer) {
+		try {
+			return new ListenerIdentity(id, endpoint.getQueue(), consumer);
+		}
+		catch (InvalidNameException ex) {
+			throw new InvalidListenerException(
+					"Listener " + endpoint.getDescription() + " can't have these names: " + ex.getProblem(),
+					(ex.getRemedy() != null) ? ex.getRemedy() : "Choose another name", ex);
+		}
+	}
+
+	private <T> @Nullable T common(String attribute, Function<PgqueListenerEndpoint, @Nullable T> getter) {
+		PgqueListenerEndpoint owner = null;
+		T value = null;
+		for (PgqueListenerEndpoint endpoint : this.endpoints) {
+			T candidate = getter.apply(endpoint);
+			if (candidate == null) {
+				continue;
+			}
+			if (owner != null && !Objects.equals(value, candidate)) {
+				throw new InvalidListenerException(
+						"Listeners " + owner.getDescription() + " and " + endpoint.getDescription()
+								+ " have the same queue and consumer, hence one container, but disagree about its "
+								+ attribute + ": " + value + ", " + candidate,
+						"State " + attribute + " once, or let one of them have another consumer");
+			}
+			owner = endpoint;
+			value = candidate;
+		}
+		return value;
+	}
+
+	/**
+	 * Return who the container is.
+	 * @return its identity
+	 */
+	public ListenerIdentity getIdentity() {
+		return this.identity;
+	}
+
+	/**
+	 * Return whether the container starts with the application.
+	 * @return whether it does, or {@code null} for the default of the container factory
+	 */
+	public @Nullable Boolean getAutoStartup() {
+		return this.autoStartup;
+	}
+
+	/**
+	 * Return the error handler of the container.
+	 * @return the error handler, or {@code null} for that of the container factory
+	 */
+	public @Nullable PgqueErrorHandler getErrorHandler() {
+		return this.errorHandler;
+	}
+
+	/**
+	 * Return how messages name the handlers.
+	 * @return their descriptions
+	 */
+	public String getDescription() {
+		return this.endpoints.stream().map(PgqueListenerEndpoint::getDescription).collect(Collectors.joining(", "));
+	}
+
+	/**
+	 * Decide which handler takes which event type.
+	 * @param converter converts payloads
+	 * @param typeResolver finds the event type of payload classes
+	 * @return the routes
+	 * @throws InvalidListenerException when two handlers take the same type
+	 */
+	public EventRoutes createRoutes(PgqueMessageConverter converter, PgqueEventTypeResolver typeResolver) {
+		List<PgqueListenerEndpoint> untyped = this.endpoints.stream()
+			.filter((endpoint) -> endpoint.getTypes().isEmpty())
+			.toList();
+		Map<String, PgqueListenerEndpoint> owners = new HashMap<>();
+		List<Route> routes = new ArrayList<>();
+		for (PgqueListenerEndpoint endpoint : this.endpoints) {
+			Route route = route(endpoint, untyped, converter, typeResolver);
+			for (String type : route.types()) {
+				PgqueListenerEndpoint other = owners.put(type, endpoint);
+				if (other != null) {
+					throw new InvalidListenerException(
+							"Listeners " + other.getDescription() + " and " + endpoint.getDescription()
+									+ " have the same queue and consumer, and both take event type '" + type + "'",
+							"Give them distinct 'types', or let one of them have another consumer: "
+									+ "every consumer receives every message");
+				}
+			}
+			routes.add(route);
+		}
+		return EventRoutes.of(routes);
+	}
+
+	private static Route route(PgqueListenerEndpoint endpoint, List<PgqueListenerEndpoint> untyped,
+			PgqueMessageConverter converter, PgqueEventTypeResolver typeResolver) {
+		PgqueMessageListener listener = endpoint.createListener(converter);
+		if (!endpoint.getTypes().isEmpty()) {
+			return new Route(endpoint.getDescription(), Route.Kind.FILTER, endpoint.getTypes(), listener);
+		}
+		if (untyped.size() == 1) {
+			return new Route(endpoint.getDescription(), Route.Kind.REST, Set.of(), listener);
+		}
+		Class<?> payloadClass = ResolvableType.forType(endpoint.getPayloadType()).resolve();
+		if (payloadClass == null || payloadClass == Object.class) {
+			PgqueListenerEndpoint other = (untyped.get(0) != endpoint) ? untyped.get(0) : untyped.get(1);
+			throw new InvalidListenerException(
+					"Listeners " + other.getDescription() + " and " + endpoint.getDescription()
+							+ " have the same queue and consumer and state no 'types', and the latter has no payload "
+							+ "class that would tell which events are meant",
+					"State 'types', or let one of them have another consumer");
+		}
+		return new Route(endpoint.getDescription(), Route.Kind.PAYLOAD, Set.of(typeResolver.resolve(payloadClass)),
+				listener);
+	}
+
+}
