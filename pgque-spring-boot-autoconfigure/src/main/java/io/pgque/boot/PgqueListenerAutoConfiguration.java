@@ -1,0 +1,117 @@
+package io.pgque.boot;
+
+import java.time.Duration;
+
+import javax.sql.DataSource;
+
+import io.pgque.annotation.EnablePgque;
+import io.pgque.boot.PgqueDataSourceConfiguration.ChosenDataSource;
+import io.pgque.client.PgqueClient;
+import io.pgque.config.DefaultPgqueListenerContainerFactory;
+import io.pgque.config.PgqueContainerFactoryCustomizer;
+import io.pgque.config.PgqueListenerBeanNames;
+import io.pgque.config.PgqueListenerEndpointRegistry;
+import io.pgque.core.PgqueAdminOperations;
+import io.pgque.core.PgqueEventTypeResolver;
+import io.pgque.listener.BackOffSettings;
+import io.pgque.listener.DefaultPgqueErrorHandler;
+import io.pgque.listener.PgqueContainerProperties;
+import io.pgque.listener.PgqueErrorHandler;
+import io.pgque.listener.WakeupListener;
+import io.pgque.support.converter.PgqueMessageConverter;
+import org.jspecify.annotations.Nullable;
+
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.LazyInitializationExcludeFilter;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.sql.init.dependency.DependsOnDatabaseInitialization;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.core.env.Environment;
+import org.springframework.util.StringUtils;
+
+/**
+ * Auto-configuration of listeners.
+ *
+ * @since 0.1.0
+ */
+@AutoConfiguration(after = PgqueAutoConfiguration.class,
+		afterName = { "org.springframework.boot.autoconfigure.jdbc.DataSourceAutoConfiguration",
+				"org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration" })
+@ConditionalOnBooleanProperty(name = "pgque.enabled", matchIfMissing = true)
+@ConditionalOnBean(DataSource.class)
+@EnableConfigurationProperties(PgqueProperties.class)
+public final class PgqueListenerAutoConfiguration {
+
+	/**
+	 * No statement of a container takes so long, unless nobody answers.
+	 */
+	private static final Duration STATEMENT_TIMEOUT = Duration.ofSeconds(60);
+
+	@Bean(name = PgqueListenerBeanNames.DEFAULT_CONTAINER_FACTORY)
+	@ConditionalOnMissingBean(name = PgqueListenerBeanNames.DEFAULT_CONTAINER_FACTORY)
+	@DependsOnDatabaseInitialization
+	DefaultPgqueListenerContainerFactory pgqueListenerContainerFactory(ChosenDataSource chosen,
+			PgqueProperties properties, PgqueAdminOperations admin, PgqueMessageConverter converter,
+			PgqueEventTypeResolver eventTypeResolver, ObjectProvider<PgqueErrorHandler> errorHandlers,
+			ObjectProvider<WakeupListener> wakeupListeners, ObjectProvider<PgqueContainerFactoryCustomizer> customizers,
+			Environment environment) {
+		DefaultPgqueListenerContainerFactory factory = new DefaultPgqueListenerContainerFactory(
+				new PgqueClient(chosen.dataSource(), STATEMENT_TIMEOUT), admin, converter, eventTypeResolver);
+		PgqueProperties.Listener listener = properties.listener();
+		apply(properties, factory.getContainerProperties());
+		factory.setAutoStartup(listener.autoStartup());
+		factory.setDefaultConsumer(StringUtils.hasText(listener.consumer()) ? listener.consumer()
+				: environment.getProperty("spring.application.name"));
+		factory
+			.setErrorHandler(errorHandlers.getIfUnique(() -> new DefaultPgqueErrorHandler(backOff(listener.retry()))));
+		factory.setWakeupListener(wakeupListeners.getIfUnique());
+		customizers.orderedStream().forEach((customizer) -> customizer.customize(factory));
+		return factory;
+	}
+
+	private static void apply(PgqueProperties properties, PgqueContainerProperties container) {
+		PgqueProperties.Listener listener = properties.listener();
+		container.setSubscribe(listener.subscribe());
+		container.setPollInterval(listener.pollInterval());
+		container.setFallbackPollInterval(listener.fallbackPollInterval());
+		container.setPageSize(listener.pageSize());
+		container.setPageBytes(listener.pageBytes().toBytes());
+		container.setUnknownTypePolicy(listener.unknownTypePolicy());
+		container.setShutdownTimeout(listener.shutdownTimeout());
+		container.setHeaderColumn(properties.headers().column());
+	}
+
+	private static BackOffSettings backOff(PgqueProperties.Retry retry) {
+		return new BackOffSettings(retry.delay(), retry.multiplier(), retry.maxDelay(), retry.jitter());
+	}
+
+	@Bean
+	@ConditionalOnMissingBean
+	@ConditionalOnProperty(name = "pgque.listener.wakeup", havingValue = "notify", matchIfMissing = true)
+	@Nullable WakeupListener pgqueWakeupListener(ChosenDataSource chosen, PgqueProperties properties) {
+		DataSource dataSource = WakeupDataSource.create(chosen.dataSource(), properties.listener().connection());
+		return (dataSource != null) ? new WakeupListener(dataSource) : null;
+	}
+
+	/**
+	 * Nobody asks for the registry, and without it nothing is consumed.
+	 */
+	@Bean
+	static LazyInitializationExcludeFilter eagerPgqueListenerEndpointRegistry() {
+		return LazyInitializationExcludeFilter.forBeanTypes(PgqueListenerEndpointRegistry.class);
+	}
+
+	@Configuration(proxyBeanMethods = false)
+	@EnablePgque
+	@ConditionalOnMissingBean(name = PgqueListenerBeanNames.ANNOTATION_PROCESSOR)
+	static class EnablePgqueConfiguration {
+
+	}
+
+}
