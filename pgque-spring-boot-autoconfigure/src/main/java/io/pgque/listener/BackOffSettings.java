@@ -54,7 +54,7 @@ public record BackOffSettings(Duration delay, double multiplier, Duration maxDel
 			double high = Math.min(limit, base + spread);
 			base = low + (high - low) * ThreadLocalRandom.current().nextDouble();
 		}
-		return Duration.ofMillis(Math.round(base));
+		return (base < limit) ? Duration.ofMillis(Math.round(base)) : this.maxDelay;
 	}
 
 	private static double millis(Duration duration) {
