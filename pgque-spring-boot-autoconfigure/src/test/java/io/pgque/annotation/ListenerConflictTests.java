@@ -171,16 +171,14 @@ class ListenerConflictTests {
 		refused(NoSuchErrorHandler.class, method(NoSuchErrorHandler.class, "handle"), "'errorHandler'",
 				"'nowhere', which gives no PgqueErrorHandler");
 		refused(NoSuchFactory.class, method(NoSuchFactory.class, "handle"), "'containerFactory'");
-		refused(NoSuchBean.class, method(NoSuchBean.class, "handle"), "'queue'", "#{@noSuchBean}",
-				"can't be resolved");
+		refused(NoSuchBean.class, method(NoSuchBean.class, "handle"), "'queue'", "#{@noSuchBean}", "can't be resolved");
 		refused(NoTruth.class, method(NoTruth.class, "handle"), "'autoStartup'", "'perhaps'");
 		refused(EmptyType.class, method(EmptyType.class, "handle"), "'types'", "empty element");
 	}
 
 	@Test
 	void batchParameter() {
-		refused(BatchListener.class, method(BatchListener.class, "handle"), "List",
-				"one at a time");
+		refused(BatchListener.class, method(BatchListener.class, "handle"), "List", "one at a time");
 	}
 
 	@Test
