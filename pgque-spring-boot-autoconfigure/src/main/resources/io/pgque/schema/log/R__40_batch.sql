@@ -469,6 +469,19 @@ begin
 end
 $$;
 
+-- Whether there may be something to receive: an open batch or a newer tick. NULL for an unknown consumer.
+create or replace function pgque_internal.has_work(i_queue text, i_consumer text) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select s.sub_batch is not null
+           or exists (select from pgque.tick t where t.tick_queue = s.sub_queue and t.tick_id > s.sub_last_tick)
+    from pgque.queue q
+    join pgque.consumer c on c.co_name = i_consumer
+    join pgque.subscription s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
+    where q.queue_name = i_queue
+$$;
+
 -- Opens a consumer's next batch, or finds the open one, and returns its first page. The batch covers as many
 -- ticks as keep it within i_max_rows events by the sequence; ticks without events are passed over.
 --   i_queue, i_consumer  consumer
@@ -490,6 +503,10 @@ declare
     v_id     bigint;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
+    -- An idle consumer locks nothing, and so writes nothing.
+    if not pgque_internal.has_work(i_queue, i_consumer) then
+        return;
+    end if;
     v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
     loop
         v_cursor := pgque_internal.newest_cursor(v_sub.sub_no);

@@ -185,20 +185,27 @@ begin
     set queue_switch_step2 = pg_current_xact_id()::text::bigint
     where q.queue_switch_step2 is null and q.queue_switch_step1 <> pg_current_xact_id()::text::bigint;
 
+    -- Hooks may take their time; what locks tables comes after them, and the event root last.
     for v_step in
-        select o.func_name, o.func_arg, false as ours
+        select o.func_name, o.func_arg, 1 as turn
         from pgque.maint_operations() o
-        where o.func_name not in ('vacuum', 'pgque.maint_rotate_tables_step2')
+        where o.func_name <> all (array['vacuum', 'pgque.maint_rotate_tables_step1', 'pgque.maint_rotate_tables_step2'])
         union all
-        select f, null, true
-        from unnest(array['pgque_internal.turn_tick_ring', 'pgque_internal.turn_cursor_ring', 'pgque_internal.drop_orphans',
-                          'pgque_internal.drop_consumers']) f
+        select 'pgque_internal.' || f, null, 1 + n::int4
+        from unnest(array['drop_consumers', 'turn_cursor_ring', 'turn_tick_ring']) with ordinality u (f, n)
+        union all
+        select o.func_name, o.func_arg, 5
+        from pgque.maint_operations() o
+        where o.func_name = 'pgque.maint_rotate_tables_step1'
+        union all
+        select 'pgque_internal.drop_orphans', null, 6
+        order by turn
     loop
         begin
-            if v_step.ours then
-                execute format('select %s()', v_step.func_name) into v_value;
-            elsif v_step.func_name = 'pgque.maint_rotate_tables_step1' then
+            if v_step.turn = 5 then
                 v_value := pgque.maint_rotate_tables_step1(v_step.func_arg);
+            elsif v_step.turn > 1 then
+                execute format('select %s()', v_step.func_name) into v_value;
             else
                 v_hook := pgque_internal.maint_hook(v_step.func_name);
                 if v_hook is null then
