@@ -90,7 +90,7 @@ class ConsumerRaceTests {
 			for (String call : List.of("select * from pgque.tick_now()", "select pgque.ticker()",
 					"select pgque.maint()", "select pgque.maint_rotate_tables_step1('" + this.queue + "')")) {
 				assertThatExceptionOfType(SQLException.class).isThrownBy(() -> frozen.run(call))
-					.satisfies((ex) -> assertThat(ex.getSQLState()).isEqualTo("0A000"))
+					.satisfies((ex) -> assertThat(ex.getSQLState()).isEqualTo("25000"))
 					.withMessageContaining("READ COMMITTED");
 				frozen.rollback();
 			}

@@ -17,7 +17,7 @@ as $$
 begin
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         raise exception '% needs a READ COMMITTED transaction, not %', i_what, upper(current_setting('transaction_isolation'))
-            using errcode = 'feature_not_supported';
+            using errcode = 'invalid_transaction_state';
     end if;
 end
 $$;
@@ -500,6 +500,8 @@ begin
         exit when v_next + v_period > v_start + interval '1 second';
         perform pg_catalog.pg_sleep(extract(epoch from v_next - pg_catalog.clock_timestamp()))
         where v_next > pg_catalog.clock_timestamp();
+        -- The transaction that slept is as old as the last tick: the next one takes its time from a new one.
+        commit;
     end loop;
 end
 $$;
