@@ -27,6 +27,12 @@ final class MigrationErrors {
 	private MigrationErrors() {
 	}
 
+	static PgqueException mayNotCreateSchemas(String grant) {
+		return new MissingPrivilegeException(
+				"The schema pgque could not be installed, since the database role may not create schemas",
+				"Have the database's administrator run:\n\n" + grant + "\n\n" + OTHER_ROLE, null);
+	}
+
 	static PgqueException translate(Exception failure) {
 		SQLException sql = sqlException(failure);
 		String text = (sql != null) ? String.valueOf(sql.getMessage()) : String.valueOf(failure.getMessage());
@@ -45,14 +51,6 @@ final class MigrationErrors {
 					"The schema pgque could not be installed, since the database role may not create roles (" + text
 							+ ")",
 					"Have the database's administrator run, once per cluster:\n\n" + CREATE_ROLES + "\n\n" + OTHER_ROLE,
-					failure);
-		}
-		if (text.contains("permission denied for database")) {
-			return new MissingPrivilegeException(
-					"The schema pgque could not be installed, since the database role may not create schemas (" + text
-							+ ")",
-					"Have the database's administrator run: grant create on database <database> to <role>. "
-							+ OTHER_ROLE,
 					failure);
 		}
 		return new MissingPrivilegeException(

@@ -1,6 +1,7 @@
 package io.pgque.schema;
 
 import java.sql.Connection;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 
@@ -124,8 +125,7 @@ public class PgqueSchemaMigrator {
 		Release release = installed.release();
 		if (installed.origin() == InstalledSchema.Origin.SOMEBODY_ELSE) {
 			throw new PgqueSchemaException("The database has a schema pgque that this library did not install",
-					"Choose one: use another database; move that schema away (alter schema pgque rename to ...) or "
-							+ "uninstall it; or, when its operator vouches that it suits this application, set "
+					"Choose one: use another database; rename that schema, or uninstall what is in it; or, when its operator vouches that it suits this application, set "
 							+ "pgque.schema.mode=none",
 					null);
 		}
@@ -157,6 +157,7 @@ public class PgqueSchemaMigrator {
 				lock(connection);
 				InstalledSchema installed = InstalledSchema.of(connection);
 				if (isMigrationNeeded(installed)) {
+					requireCreate(connection);
 					migrate(installed);
 				}
 			}
@@ -172,6 +173,22 @@ public class PgqueSchemaMigrator {
 			statement.execute("set local idle_in_transaction_session_timeout = 0");
 			statement.execute("set local lock_timeout = '5min'");
 			statement.execute("select pg_catalog.pg_advisory_xact_lock(" + LOCK + ")");
+		}
+	}
+
+	/**
+	 * Flyway would find out too, but only after trying for ten seconds.
+	 */
+	private static void requireCreate(Connection connection) throws SQLException {
+		try (Statement statement = connection.createStatement();
+				ResultSet row = statement
+					.executeQuery("select pg_catalog.has_database_privilege(pg_catalog.current_database(), 'create'), "
+							+ "pg_catalog.format('grant create on database %I to %I;', "
+							+ "pg_catalog.current_database(), current_user)")) {
+			row.next();
+			if (!row.getBoolean(1)) {
+				throw MigrationErrors.mayNotCreateSchemas(row.getString(2));
+			}
 		}
 	}
 

@@ -161,7 +161,7 @@ class PgqueSchemaMigratorTests {
 		this.database.execute(content);
 		assertThatExceptionOfType(PgqueSchemaException.class).isThrownBy(() -> migratorThatCannotMigrate().migrate())
 			.withMessageContaining("did not install")
-			.withMessageContaining("rename to")
+			.withMessageContaining("rename that schema")
 			.withMessageContaining("pgque.schema.mode=none");
 		assertThatExceptionOfType(PgqueSchemaException.class).isThrownBy(() -> migratorThatCannotMigrate().validate());
 	}
@@ -212,11 +212,11 @@ class PgqueSchemaMigratorTests {
 	@Test
 	void saysThatRoleMayNotCreateSchemas() {
 		TestDatabase.migrated().close();
-		DataSource stranger = this.database.createLogin().dataSource();
+		TestDatabase.LoginRole stranger = this.database.createLogin();
 		assertThatExceptionOfType(MissingPrivilegeException.class)
-			.isThrownBy(() -> new PgqueSchemaMigrator(stranger, stranger).migrate())
+			.isThrownBy(() -> new PgqueSchemaMigrator(stranger.dataSource(), stranger.dataSource()).migrate())
 			.withMessageContaining("may not create schemas")
-			.withMessageContaining("grant create on database")
+			.withMessageContaining("grant create on database " + this.database.name() + " to " + stranger.name() + ";")
 			.withMessageContaining("pgque.schema.username");
 	}
 
