@@ -474,8 +474,8 @@ create or replace function pgque_internal.has_work(i_queue text, i_consumer text
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select s.sub_batch is not null
-           or exists (select from pgque.tick t where t.tick_queue = s.sub_queue and t.tick_id > s.sub_last_tick)
+    -- By the newest tick: asked whether a newer one exists, the planner expects many and reads them all.
+    select s.sub_batch is not null or (pgque_internal.newest_tick(q.queue_id)).tick_id > s.sub_last_tick
     from pgque.queue q
     join pgque.consumer c on c.co_name = i_consumer
     join pgque.subscription s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
