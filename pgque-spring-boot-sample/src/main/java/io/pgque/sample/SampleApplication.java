@@ -4,7 +4,9 @@ import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 
 /**
- * An order service on queues in PostgreSQL.
+ * An order service on a queue in PostgreSQL. To follow an order on its way, read
+ * {@link OrderController}, {@link OrderService}, then {@link Billing} and
+ * {@link Shipping}.
  */
 @SpringBootApplication
 public class SampleApplication {
