@@ -125,8 +125,8 @@ public class PgqueSchemaMigrator {
 		Release release = installed.release();
 		if (installed.origin() == InstalledSchema.Origin.SOMEBODY_ELSE) {
 			throw new PgqueSchemaException("The database has a schema pgque that this library did not install",
-					"Choose one: use another database; rename that schema, or uninstall what is in it; or, when its operator vouches that it suits this application, set "
-							+ "pgque.schema.mode=none",
+					"Choose one: use another database; rename that schema, or uninstall what is in it; or, when its "
+							+ "operator vouches that it suits this application, set pgque.schema.mode=none",
 					null);
 		}
 		if (release == null) {

@@ -39,7 +39,7 @@ public class PgqueTicker implements CommitListener, SmartLifecycle {
 
 	private static final Duration STATEMENT_TIMEOUT = Duration.ofSeconds(30);
 
-	private static final long STOP_MILLIS = 400;
+	private static final long STOP_MILLIS = 350;
 
 	private final PgqueClient client;
 

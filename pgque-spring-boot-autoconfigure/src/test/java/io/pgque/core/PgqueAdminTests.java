@@ -9,6 +9,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
+import com.zaxxer.hikari.HikariDataSource;
 import io.pgque.PgqueException;
 import io.pgque.QueueNotFoundException;
 import io.pgque.client.EventExtras;
@@ -18,6 +19,7 @@ import io.pgque.client.PgqueClient;
 import io.pgque.client.ReplayAllResult;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -33,6 +35,8 @@ class PgqueAdminTests {
 
 	private static int number;
 
+	private static HikariDataSource pool;
+
 	private final TestDatabase database;
 
 	private final PgqueClient client;
@@ -43,12 +47,17 @@ class PgqueAdminTests {
 
 	PgqueAdminTests(TestDatabase database) {
 		this.database = database;
-		this.client = new PgqueClient(database.dataSource());
+		this.client = new PgqueClient(pool);
 		this.admin = admin();
 	}
 
+	@BeforeAll
+	static void createPool(TestDatabase database) {
+		pool = database.pool(12);
+	}
+
 	private PgqueAdmin admin(PgqueQueue... queues) {
-		PgqueAdmin created = new PgqueAdmin(this.database.dataSource(), List.of(queues));
+		PgqueAdmin created = new PgqueAdmin(pool, List.of(queues));
 		created
 			.setQueueDefaults(PgqueQueue.named("any").tickerMaxLag(Duration.ofMillis(100)).tickerMaxCount(77).build());
 		return created;
@@ -202,10 +211,10 @@ class PgqueAdminTests {
 
 	@Test
 	void allDeadLettersAreReplayedInChunks() {
-		deadLetters(1203);
-		assertThat(this.admin.deadLetters().replayAll(this.queue)).isEqualTo(new ReplayAllResult(1203, 0, null));
+		deadLetters(603);
+		assertThat(this.admin.deadLetters().replayAll(this.queue)).isEqualTo(new ReplayAllResult(603, 0, null));
 		assertThat(this.admin.deadLetters().inspect(this.queue, 10)).isEmpty();
-		assertThat(received("billing").rows()).hasSize(1203);
+		assertThat(received("billing").rows()).hasSize(603);
 	}
 
 	@Test

@@ -26,6 +26,7 @@ import io.pgque.support.header.PgqueHeaders;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -52,6 +53,8 @@ class PgqueTemplateTests {
 
 	private static int number;
 
+	private static HikariDataSource clientPool;
+
 	private final TestDatabase database;
 
 	private final String queue = "queue" + (++number);
@@ -68,7 +71,12 @@ class PgqueTemplateTests {
 
 	PgqueTemplateTests(TestDatabase database) {
 		this.database = database;
-		this.client = new PgqueClient(database.dataSource());
+		this.client = new PgqueClient(clientPool);
+	}
+
+	@BeforeAll
+	static void createPool(TestDatabase database) {
+		clientPool = database.pool(2);
 	}
 
 	@BeforeEach

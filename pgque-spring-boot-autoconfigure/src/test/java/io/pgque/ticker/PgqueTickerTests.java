@@ -18,6 +18,7 @@ import io.pgque.client.PgqueClient;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -40,6 +41,8 @@ class PgqueTickerTests {
 
 	private static int number;
 
+	private static HikariDataSource pool;
+
 	private final TestDatabase database;
 
 	private final PgqueClient client;
@@ -50,7 +53,12 @@ class PgqueTickerTests {
 
 	PgqueTickerTests(TestDatabase database) {
 		this.database = database;
-		this.client = new PgqueClient(database.dataSource());
+		this.client = new PgqueClient(pool);
+	}
+
+	@BeforeAll
+	static void createPool(TestDatabase database) {
+		pool = database.pool(4);
 	}
 
 	@BeforeEach
@@ -73,7 +81,7 @@ class PgqueTickerTests {
 	}
 
 	private void start(TickerSettings settings) {
-		start(this.database.dataSource(), settings);
+		start(pool, settings);
 	}
 
 	private static TickerSettings settings(Duration interval) {
@@ -277,9 +285,9 @@ class PgqueTickerTests {
 
 	@Test
 	void outlivesAnOutage(CapturedOutput output) {
-		try (HikariDataSource pool = this.database.pool(2)) {
-			pool.setConnectionTimeout(300);
-			start(pool, settings(Duration.ofMillis(10)));
+		try (HikariDataSource own = this.database.pool(2)) {
+			own.setConnectionTimeout(300);
+			start(own, settings(Duration.ofMillis(10)));
 			awaitFirstPass();
 			administration("alter database " + this.database.name() + " allow_connections false");
 			// Those that are open are cut off; new ones are refused.
@@ -303,6 +311,8 @@ class PgqueTickerTests {
 	private void terminateOthers() {
 		administration("select pg_terminate_backend(pid) from pg_stat_activity where datname = '" + this.database.name()
 				+ "'");
+		// The pool would trust for a while those that it has used just now.
+		pool.getHikariPoolMXBean().softEvictConnections();
 	}
 
 	private void allowConnections() {
@@ -317,9 +327,9 @@ class PgqueTickerTests {
 
 	@Test
 	void stopsWithinASecondWhenThePoolIsEmpty() throws SQLException {
-		try (HikariDataSource pool = this.database.pool(1); Connection taken = pool.getConnection()) {
-			start(pool, settings(Duration.ofMillis(10)));
-			await().until(() -> pool.getHikariPoolMXBean().getThreadsAwaitingConnection() == 1);
+		try (HikariDataSource own = this.database.pool(1); Connection taken = own.getConnection()) {
+			start(own, settings(Duration.ofMillis(10)));
+			await().until(() -> own.getHikariPoolMXBean().getThreadsAwaitingConnection() == 1);
 			assertStopsQuickly();
 			assertThat(taken.isClosed()).isFalse();
 		}
