@@ -165,7 +165,7 @@ public final class PgqueClient {
 	/**
 	 * Tick those of the named queues that have something new.
 	 * @param queues the queue names
-	 * @return what happened to each queue that has something new
+	 * @return what happened to each queue that has something new, or does not exist
 	 */
 	public List<TickResult> tick(Collection<String> queues) {
 		return call(null, "select queue_name, tick_id, outcome, detail from pgque.tick_now(?::text[])",

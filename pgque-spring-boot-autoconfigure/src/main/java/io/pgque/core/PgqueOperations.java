@@ -24,7 +24,8 @@ import org.springframework.messaging.Message;
 public interface PgqueOperations {
 
 	/**
-	 * Send a payload; its event type follows from its class.
+	 * Send a payload; its event type follows from its class. A {@link Message} is sent as
+	 * {@link #send(Message)} does, to this queue.
 	 * @param queue the queue name
 	 * @param payload the payload
 	 * @return the message id

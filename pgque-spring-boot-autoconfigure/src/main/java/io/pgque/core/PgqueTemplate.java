@@ -96,7 +96,9 @@ public class PgqueTemplate implements PgqueOperations {
 	@Override
 	public long send(String queue, Object payload) {
 		Assert.notNull(payload, "payload must not be null");
-		return send(PgqueNames.requireQueue(queue), new MessageParts().payload(payload));
+		MessageParts parts = (payload instanceof Message<?> message) ? SpringMessages.parts(message, this.headerColumn)
+				: new MessageParts().payload(payload);
+		return send(PgqueNames.requireQueue(queue), parts);
 	}
 
 	@Override

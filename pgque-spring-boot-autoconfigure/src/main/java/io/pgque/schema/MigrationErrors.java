@@ -1,6 +1,7 @@
 package io.pgque.schema;
 
 import java.sql.SQLException;
+import java.sql.SQLTransientConnectionException;
 
 import io.pgque.MissingPrivilegeException;
 import io.pgque.PgqueException;
@@ -39,10 +40,17 @@ final class MigrationErrors {
 		if (sql != null && "42501".equals(sql.getSQLState())) {
 			return missingPrivilege(text.lines().findFirst().orElse(text), failure);
 		}
-		return new PgqueSchemaException("The schema pgque could not be installed or checked: " + text,
-				(sql != null && "55P03".equals(sql.getSQLState()))
-						? "Another instance has been installing it for long: look at what it waits for" : null,
+		return new PgqueSchemaException("The schema pgque could not be installed or checked: " + text, remedy(sql),
 				failure);
+	}
+
+	private static @Nullable String remedy(@Nullable SQLException failure) {
+		if (failure instanceof SQLTransientConnectionException) {
+			return "Installing takes three connections at a time: set pgque.schema.url, which gets them without the "
+					+ "pool, or allow the pool more";
+		}
+		return (failure != null && "55P03".equals(failure.getSQLState()))
+				? "Another instance has been installing it for long: look at what it waits for" : null;
 	}
 
 	private static PgqueException missingPrivilege(String text, Exception failure) {

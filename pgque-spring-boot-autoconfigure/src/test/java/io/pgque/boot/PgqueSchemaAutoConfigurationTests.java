@@ -210,6 +210,17 @@ class PgqueSchemaAutoConfigurationTests {
 	}
 
 	@Test
+	void poolThatIsTooSmallIsTold() {
+		try (HikariDataSource pool = this.database.pool(1)) {
+			pool.setConnectionTimeout(250);
+			new ApplicationContextRunner().withConfiguration(AutoConfigurations.of(OURS.toArray(Class<?>[]::new)))
+				.withBean(DataSource.class, () -> pool)
+				.run((context) -> assertThat(context).getFailure()
+					.hasStackTraceContaining("Installing takes three connections at a time: set pgque.schema.url"));
+		}
+	}
+
+	@Test
 	void poolOfOneIsEnoughWhereItsAddressIsKnown() {
 		this.runner.withPropertyValues("spring.datasource.hikari.maximum-pool-size=1").run((context) -> {
 			assertThat(context).hasNotFailed();

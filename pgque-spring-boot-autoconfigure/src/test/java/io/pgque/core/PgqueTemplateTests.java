@@ -175,6 +175,10 @@ class PgqueTemplateTests {
 		assertThat(message.type()).isEqualTo("t");
 		assertThat(message.key()).isEqualTo("k");
 		assertThat(message.headers()).isEqualTo(Map.of("text", "x", "number", "1", "uuid", uuid.toString()));
+		this.template.send(this.queue, MessageBuilder.withPayload("x").setHeader("a", "1").build());
+		PgqueMessage other = received().get(0);
+		assertThat(other.payload()).isEqualTo("x");
+		assertThat(other.headers()).isEqualTo(Map.of("a", "1"));
 		assertThatExceptionOfType(InvalidMessageException.class)
 			.isThrownBy(() -> this.template.send(MessageBuilder.withPayload("x").build()))
 			.withMessageContaining(PgqueHeaders.QUEUE);
