@@ -43,6 +43,8 @@ final class BatchProcessor {
 
 	private final LoopControl control;
 
+	private long abortedAt = -1;
+
 	BatchProcessor(PgqueClient client, ListenerIdentity identity, PgqueContainerProperties properties,
 			MessageDispatcher dispatcher, ContainerEvents events, CounterBoard counters, LoopControl control) {
 		this.client = client;
@@ -133,12 +135,11 @@ final class BatchProcessor {
 		PgqueMessage message = PgqueMessage.from(this.identity.queue(), this.identity.consumer(), row,
 				this.properties.getHeaderColumn());
 		Outcome outcome;
-		boolean interrupted;
 		try {
-			outcome = this.dispatcher.dispatch(message);
+			outcome = this.dispatcher.dispatch(message, this.control::isHandlerInterrupted);
 		}
 		finally {
-			interrupted = this.control.endHandling();
+			this.control.begin(LoopControl.Activity.IDLE);
 		}
 		if (outcome instanceof Outcome.Handled) {
 			run.completer.handled(message);
@@ -146,7 +147,7 @@ final class BatchProcessor {
 		else if (outcome instanceof Outcome.Skipped) {
 			run.completer.skipped(message);
 		}
-		else if (interrupted) {
+		else if (outcome instanceof Outcome.Interrupted) {
 			logger.warn("The handler of message " + message.id() + " of " + this.identity
 					+ " did not end within the shutdown timeout of " + this.properties.getShutdownTimeout()
 					+ " and was interrupted. The message comes again; this doesn't count as a failure");
@@ -166,7 +167,7 @@ final class BatchProcessor {
 	private @Nullable BatchEnd failed(PgqueMessage message, Outcome.Failed failed, Run run) {
 		FailureAction action = failed.action();
 		if (action instanceof FailureAction.AbortBatch abort) {
-			log(message, failed.failure(), "the batch is left alone for " + abort.pause(), run);
+			logAbort(message, failed.failure(), abort.pause());
 			settlePrefix(run);
 			this.counters.batchesAborted.increment();
 			this.events.batchAborted(message.batchId(), message.id(), abort.pause(), failed.failure());
@@ -185,6 +186,21 @@ final class BatchProcessor {
 			run.completer.skipped(message);
 		}
 		return null;
+	}
+
+	/**
+	 * An outage ends many batches at the same message: one stack trace, then lines.
+	 */
+	private void logAbort(PgqueMessage message, Exception failure, Duration pause) {
+		String text = "Batch " + message.batchId() + " of " + this.identity + " is left alone for " + pause
+				+ " at message " + message.id();
+		if (message.id() == this.abortedAt) {
+			logger.warn(text + ": " + FailureReason.of(failure));
+		}
+		else {
+			logger.warn(text, failure);
+		}
+		this.abortedAt = message.id();
 	}
 
 	/**

@@ -195,12 +195,16 @@ final class LoopControl {
 	}
 
 	/**
-	 * End handling a message.
-	 * @return whether the handler was interrupted by {@link #interruptIfStuck}
+	 * Return whether a handler was interrupted by {@link #interruptIfStuck}.
 	 */
-	boolean endHandling() {
-		begin(Activity.IDLE);
-		return this.handlerInterrupted;
+	boolean isHandlerInterrupted() {
+		this.lock.lock();
+		try {
+			return this.handlerInterrupted;
+		}
+		finally {
+			this.lock.unlock();
+		}
 	}
 
 	/**

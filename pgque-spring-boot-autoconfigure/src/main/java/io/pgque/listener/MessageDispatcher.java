@@ -2,6 +2,7 @@ package io.pgque.listener;
 
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BooleanSupplier;
 
 import io.pgque.core.PgqueMessage;
 import org.apache.commons.logging.Log;
@@ -39,9 +40,11 @@ final class MessageDispatcher {
 
 	/**
 	 * Let a message be handled.
+	 * @param interrupted whether the container has interrupted the handler; what that
+	 * throws then is no failure
 	 * @return what came of it; only a {@link VirtualMachineError} is thrown
 	 */
-	Outcome dispatch(PgqueMessage message) {
+	Outcome dispatch(PgqueMessage message, BooleanSupplier interrupted) {
 		EventRoutes.Route route = this.routes.find(message.type());
 		if (route == null) {
 			return unknownType(message);
@@ -51,7 +54,7 @@ final class MessageDispatcher {
 			return Outcome.HANDLED;
 		}
 		catch (Exception ex) {
-			return failed(ex, message);
+			return interrupted.getAsBoolean() ? Outcome.INTERRUPTED : failed(ex, message);
 		}
 		catch (StackOverflowError ex) {
 			// The message's own doing, say by its depth; the stack is whole again here.
@@ -61,7 +64,7 @@ final class MessageDispatcher {
 			throw ex;
 		}
 		catch (Throwable ex) {
-			return failed(wrap(ex, message), message);
+			return interrupted.getAsBoolean() ? Outcome.INTERRUPTED : failed(wrap(ex, message), message);
 		}
 	}
 

@@ -35,6 +35,12 @@ sealed interface Outcome {
 	}
 
 	/**
+	 * Its handler was interrupted, because the container has to stop.
+	 */
+	record Interrupted() implements Outcome {
+	}
+
+	/**
 	 * The message is done.
 	 */
 	Outcome HANDLED = new Handled();
@@ -43,5 +49,10 @@ sealed interface Outcome {
 	 * The message is passed over.
 	 */
 	Outcome SKIPPED = new Skipped();
+
+	/**
+	 * The message has no outcome.
+	 */
+	Outcome INTERRUPTED = new Interrupted();
 
 }

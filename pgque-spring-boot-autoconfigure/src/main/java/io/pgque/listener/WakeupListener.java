@@ -69,6 +69,11 @@ public final class WakeupListener implements DisposableBean {
 
 	private final Set<String> listening = ConcurrentHashMap.newKeySet();
 
+	private boolean running;
+
+	/**
+	 * The current thread, or the last one, which may be about to end.
+	 */
 	private @Nullable Thread thread;
 
 	private volatile @Nullable Connection connection;
@@ -96,7 +101,8 @@ public final class WakeupListener implements DisposableBean {
 		try {
 			Assert.state(!this.destroyed, "The wake-up listener has been destroyed");
 			this.wakeups.computeIfAbsent(queue, (key) -> new CopyOnWriteArrayList<>()).add(wakeup);
-			if (this.thread == null) {
+			if (!this.running) {
+				this.running = true;
 				this.thread = new Thread(this::run, "pgque-wakeup");
 				this.thread.setDaemon(true);
 				this.thread.start();
@@ -161,7 +167,7 @@ public final class WakeupListener implements DisposableBean {
 		this.lock.lock();
 		try {
 			if (this.destroyed || this.wakeups.isEmpty()) {
-				this.thread = null;
+				this.running = false;
 				return true;
 			}
 			return false;

@@ -118,6 +118,9 @@ class ContainerLifecycleTests {
 	void handlerBeyondTheTimeoutIsInterruptedAndThatIsNoFailure(CapturedOutput output) throws Exception {
 		this.fixture.properties.setShutdownTimeout(Duration.ofMillis(200));
 		AtomicBoolean hang = new AtomicBoolean(true);
+		this.fixture.errorHandler = (failure, message, context) -> {
+			throw new AssertionError("nothing to decide");
+		};
 		CountDownLatch entered = new CountDownLatch(1);
 		List<PgqueMessage> handled = new CopyOnWriteArrayList<>();
 		var container = this.fixture.container("hanging", (message) -> {

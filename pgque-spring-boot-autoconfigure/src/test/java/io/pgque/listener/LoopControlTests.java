@@ -62,7 +62,8 @@ class LoopControlTests {
 		assertThat(Thread.currentThread().isInterrupted()).isFalse();
 		this.control.interruptIfStuck(Duration.ZERO);
 		assertThat(Thread.currentThread().isInterrupted()).isTrue();
-		assertThat(this.control.endHandling()).isTrue();
+		assertThat(this.control.isHandlerInterrupted()).isTrue();
+		this.control.begin(LoopControl.Activity.IDLE);
 		assertThat(Thread.currentThread().isInterrupted()).isFalse();
 		this.control.begin(LoopControl.Activity.SETTLING);
 		this.control.interruptIfStuck(HOUR);
