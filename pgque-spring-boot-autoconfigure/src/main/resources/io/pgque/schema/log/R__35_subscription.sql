@@ -94,6 +94,7 @@ declare
     v_consumer int4;
     v_tick     bigint;
     v_sub      bigint;
+    v_found    pgque_internal.sub;
     v_cursor   pgque_internal.cursor;
 begin
     -- Against rotation, which must not empty a slot while a new reader of it appears.
@@ -124,7 +125,12 @@ begin
         return 1;
     end if;
     if x_tick_pos is not null then
-        v_sub := (pgque_internal.lock_sub(x_queue_name, x_consumer_name)).sub_no;
+        v_found := pgque_internal.lock_sub(x_queue_name, x_consumer_name);
+        if v_found.sub_role = 'coop_member' or v_found.sub_part is not null then
+            raise exception 'consumer % on % shares its position with others and cannot be moved alone', x_consumer_name, x_queue_name
+                using hint = 'Move the cooperative main consumer, or all slots of the partitioned consumer.';
+        end if;
+        v_sub := v_found.sub_no;
         v_cursor := pgque_internal.newest_cursor(v_sub);
         perform pgque_internal.append_cursor(v_sub, v_cursor.cur_seq, v_tick, null, null, null);
     end if;
@@ -160,7 +166,8 @@ begin
 end
 $$;
 
--- Ends a subscription; its open batch and its retries are dropped, its dead letters stay.
+-- Ends a subscription; its open batch and its retries are dropped, its dead letters stay. A cooperative main
+-- consumer with members is an error; an idle member leaves its group.
 --   x_queue_name     queue
 --   x_consumer_name  consumer
 --   result           1, or 0 when there was none
@@ -169,17 +176,26 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_sub_id int4;
+    v_sub pgque_internal.sub;
 begin
-    delete from pgque_internal.sub s
-    using pgque.queue q, pgque.consumer c
-    where q.queue_name = x_queue_name and c.co_name = x_consumer_name
-      and s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
-    returning s.sub_id into v_sub_id;
+    select s.* into v_sub
+    from pgque.queue q
+    join pgque.consumer c on c.co_name = x_consumer_name
+    join pgque_internal.sub s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
+    where q.queue_name = x_queue_name
+    for update of s;
+    if v_sub.sub_role = 'coop_member' then
+        return pgque_internal.remove_member(x_queue_name, v_sub.sub_no, 0);
+    end if;
+    if v_sub.sub_role = 'coop_main' and pgque_internal.has_members(v_sub.sub_id) then
+        raise exception 'cannot unregister cooperative main consumer % on %: it has members', x_consumer_name, x_queue_name
+            using hint = 'Unregister them first: pgque.unregister_subconsumer(queue, consumer, subconsumer).';
+    end if;
+    delete from pgque_internal.sub s where s.sub_no = v_sub.sub_no;
     if not found then
         return 0;
     end if;
-    delete from pgque.retry_queue r where r.ev_owner = v_sub_id;
+    delete from pgque.retry_queue r where r.ev_owner = v_sub.sub_id;
     return 1;
 end
 $$;
@@ -245,3 +261,46 @@ $$;
 
 create or replace trigger subscription_write instead of insert or update or delete on pgque.subscription
 for each row execute function pgque_internal.subscription_write();
+
+-- Tick from which everything sent since a time is read.
+--   i_queue  queue
+--   i_time   time
+--   result   newest tick that is not younger, or the oldest there is; error 'queue not found: …'
+create or replace function pgque.tick_before(i_queue text, i_time timestamptz) returns bigint
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_queue_id int4;
+begin
+    select q.queue_id into v_queue_id from pgque.queue q where q.queue_name = i_queue;
+    if not found then
+        raise exception 'queue not found: %', i_queue;
+    end if;
+    if i_time is null then
+        raise exception 'a time is needed';
+    end if;
+    return coalesce(
+        (select t.tick_id from pgque.tick t
+         where t.tick_queue = v_queue_id and t.tick_time <= i_time
+         order by t.tick_id desc limit 1),
+        (select min(t.tick_id) from pgque.tick t where t.tick_queue = v_queue_id));
+end
+$$;
+
+-- Moves a consumer so that it receives everything sent since a time, as far as it is still there: events stay for
+-- one to two rotation periods.
+--   i_queue, i_consumer  consumer; registered if it is not
+--   i_time               time
+--   result               tick it stands at now; its open batch is dropped
+create or replace function pgque.seek(i_queue text, i_consumer text, i_time timestamptz) returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_tick bigint := pgque.tick_before(i_queue, i_time);
+begin
+    perform pgque.register_consumer_at(i_queue, i_consumer, v_tick);
+    return v_tick;
+end
+$$;

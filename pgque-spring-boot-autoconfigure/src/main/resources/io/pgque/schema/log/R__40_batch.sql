@@ -30,14 +30,17 @@ begin
         perform from pgque_internal.sub s where s.sub_no = v_sub for no key update;
     end if;
     select c.cur_batch, s.sub_no, s.sub_id, q.queue_id, q.queue_name, q.queue_data_pfx,
-           coalesce(q.queue_max_retries, 5), s.sub_consumer, o.co_name, c.cur_seq, c.cur_last_tick, c.cur_next_tick,
-           c.cur_prefix, t0.tick_snapshot, t1.tick_snapshot,
+           coalesce(q.queue_max_retries, 5), o.co_id, o.co_name, s.sub_role, s.sub_part, s.sub_parts, c.cur_seq,
+           c.cur_last_tick, c.cur_next_tick, c.cur_prefix, t0.tick_snapshot, t1.tick_snapshot,
            (select bit_or(t.tick_event_slots) from pgque.tick t
             where t.tick_queue = q.queue_id and t.tick_id > c.cur_last_tick and t.tick_id <= c.cur_next_tick)
     into v_batch
     from pgque_internal.sub s
     join pgque.queue q on q.queue_id = s.sub_queue
-    join pgque.consumer o on o.co_id = s.sub_consumer
+    join pgque.consumer o on o.co_id = case
+        when s.sub_role = 'coop_member'
+            then (select m.sub_consumer from pgque_internal.sub m where m.sub_id = s.sub_id and m.sub_role = 'coop_main')
+        else s.sub_consumer end
     cross join lateral (
         select * from pgque_internal.cursor c where c.cur_sub = s.sub_no order by c.cur_seq desc limit 1
     ) c
@@ -59,6 +62,16 @@ begin
 end
 $$;
 
+-- Slot of a partitioned consumer that a key belongs to.
+--   i_key   key (extra1) of an event; NULL belongs to slot 0
+--   i_n     number of slots
+--   result  slot from 0 to i_n - 1
+create or replace function pgque.slot_of(i_key text, i_n int4) returns int4
+language sql immutable parallel safe
+as $$
+    select coalesce(((pg_catalog.hashtextextended(i_key, 0) % i_n + i_n) % i_n)::int4, 0)
+$$;
+
 -- Query for a batch's events, columns as in the event tables, unordered.
 --   i_batch  batch
 --   i_after  only events with a higher id; NULL: all that are not settled
@@ -70,7 +83,7 @@ declare
     v_window  record;
     v_leaf    text[] := pgque_internal.leaves(i_batch.queue_prefix);
     v_after   bigint := greatest(i_after, i_batch.prefix);
-    v_columns constant text := 'e.ev_id, e.ev_time, e.ev_txid, e.ev_retry, e.ev_type, e.ev_data,'
+    v_columns constant text := 'e.ev_id, e.ev_time, e.ev_txid, e.ev_owner, e.ev_retry, e.ev_type, e.ev_data,'
                                ' e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4';
     v_filter  text;
     v_branch  text;
@@ -78,7 +91,8 @@ declare
 begin
     select w.lo, w.hi into v_window from pgque_internal.window_ranges(i_batch.prev_snapshot, i_batch.next_snapshot) w;
     v_filter := format('(e.ev_owner is null or e.ev_owner = %s)', i_batch.sub_id)
-                || coalesce(' and e.ev_id > ' || v_after, '');
+                || coalesce(' and e.ev_id > ' || v_after, '')
+                || coalesce(format(' and pgque.slot_of(e.ev_extra1, %s) = ', i_batch.parts) || i_batch.part, '');
     if cardinality(v_window.lo) = 1 then
         v_branch := format('select %s from %%s e where e.ev_txid >= %L::xid8 and e.ev_txid < %L::xid8 and %s',
                            v_columns, v_window.lo[1], v_window.hi[1], v_filter);
@@ -121,6 +135,10 @@ declare
     v_prev   pgque.tick;
     v_next   pgque.tick;
 begin
+    if v_sub.sub_role = 'coop_main' and not pgque_internal.has_members(v_sub.sub_id) then
+        return;
+    end if;
+    perform pgque_internal.refuse_shared(v_sub, i_queue_name, i_consumer_name);
     v_prev := pgque_internal.tick_at(v_sub, v_cursor.cur_last_tick);
     if v_cursor.cur_next_tick is not null then
         v_next := pgque_internal.tick_at(v_sub, v_cursor.cur_next_tick);
@@ -143,6 +161,36 @@ begin
     prev_tick_time := v_prev.tick_time;
     cur_tick_event_seq := v_next.tick_event_seq;
     prev_tick_event_seq := v_prev.tick_event_seq;
+end
+$$;
+
+-- Whether a group has members.
+create or replace function pgque_internal.has_members(i_sub_id int4) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select exists (select from pgque_internal.sub s where s.sub_id = i_sub_id and s.sub_role = 'coop_member')
+$$;
+
+-- Refuses to move a consumer that others share or hold by their own functions.
+create or replace function pgque_internal.refuse_shared(i_sub pgque_internal.sub, i_queue text, i_consumer text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if i_sub.sub_role = 'coop_main' then
+        raise exception '% on % is a cooperative main consumer', i_consumer, i_queue
+            using hint = 'Receive as one of its members: pgque.receive_coop(queue, consumer, subconsumer).';
+    end if;
+    if i_sub.sub_role = 'coop_member' then
+        raise exception '% on % is a cooperative subconsumer', i_consumer, i_queue
+            using hint = 'Receive with pgque.receive_coop(queue, consumer, subconsumer).';
+    end if;
+    if pgque_internal.lease_is_alive(i_sub) then
+        raise exception 'consumer % on % is leased by %', i_consumer, i_queue, i_sub.sub_instance
+            using errcode = 'lock_not_available',
+                  hint = 'Receive with pgque.receive_leased, or wait until the lease is released or expires.';
+    end if;
 end
 $$;
 
@@ -383,7 +431,7 @@ begin
         raise exception 'max_return must be >= 1, not %', i_max_return;
     end if;
     if position('#' in i_consumer) > 0 then
-        raise exception 'consumer % is a slot of a partitioned consumer: use receive_partitioned', i_consumer;
+        raise exception 'consumer % is a slot of a partitioned consumer: receive it with receive_partitioned', i_consumer;
     end if;
     v_id := pgque.next_batch(i_queue, i_consumer);
     if v_id is null then
@@ -497,10 +545,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_sub    pgque_internal.sub;
-    v_cursor pgque_internal.cursor;
-    v_end    record;
-    v_id     bigint;
+    v_sub pgque_internal.sub;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
     -- An idle consumer locks nothing, and so writes nothing.
@@ -508,8 +553,27 @@ begin
         return;
     end if;
     v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
+    perform pgque_internal.refuse_shared(v_sub, i_queue, i_consumer);
+    return query select * from pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes);
+end
+$$;
+
+-- Opens the next batch of a consumer whose row is locked, and reads its first page; see receive_batch.
+create or replace function pgque_internal.open_merged(i_sub bigint, i_max_rows integer, i_max_bytes bigint)
+returns table (msg_id bigint, batch_id bigint, type text, payload text, retry_count int4, created_at timestamptz,
+               extra1 text, extra2 text, extra3 text, extra4 text, more boolean)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub    pgque_internal.sub;
+    v_cursor pgque_internal.cursor;
+    v_end    record;
+    v_id     bigint;
+begin
+    select * into v_sub from pgque_internal.sub s where s.sub_no = i_sub;
     loop
-        v_cursor := pgque_internal.newest_cursor(v_sub.sub_no);
+        v_cursor := pgque_internal.newest_cursor(i_sub);
         v_id := v_cursor.cur_batch;
         if v_id is null then
             if v_cursor.cur_next_tick is null then
@@ -518,21 +582,21 @@ begin
                     return;
                 end if;
                 if v_end.no_events then
-                    perform pgque_internal.append_cursor(v_sub.sub_no, v_cursor.cur_seq, v_end.tick_id, null, null, null);
+                    perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_end.tick_id, null, null, null);
                     return;
                 end if;
                 v_cursor.cur_next_tick := v_end.tick_id;
             end if;
             v_id := nextval('pgque.batch_id_seq');
-            perform pgque_internal.append_cursor(v_sub.sub_no, v_cursor.cur_seq, v_cursor.cur_last_tick,
-                                                 v_cursor.cur_next_tick, v_id, v_cursor.cur_prefix);
+            perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick, v_id,
+                                                 v_cursor.cur_prefix);
         end if;
         return query execute pgque_internal.page_query(pgque_internal.find_batch(v_id, false), null)
             using i_max_rows, i_max_bytes;
         if found then
             return;
         end if;
-        -- Redeliveries to other consumers, or ticks made by hand: nothing of it is for this one.
+        -- Redeliveries to others, keys of other slots, or ticks made by hand: nothing of it is for this one.
         perform pgque_internal.close_batch(pgque_internal.find_batch(v_id, false));
     end loop;
 end

@@ -7,12 +7,14 @@
 --   * Every copy of an event that is kept for later is read from the log, not taken from the caller.
 --   * Due retries move in one statement, however many; one that can't move is set aside and blocks no other.
 
--- Ends an open batch; the caller holds the lock of the consumer's row.
+-- Ends an open batch; the caller holds the lock of the consumer's row. A group's position moved when the batch
+-- was given to its member, who now stands nowhere.
 create or replace function pgque_internal.close_batch(i_batch pgque_internal.batch) returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
-    select pgque_internal.append_cursor(i_batch.sub_no, i_batch.cursor_seq, i_batch.next_tick, null, null, null)
+    select pgque_internal.append_cursor(i_batch.sub_no, i_batch.cursor_seq,
+                                        case when i_batch.role <> 'coop_member' then i_batch.next_tick end, null, null, null)
 $$;
 
 -- Finishes a batch: the consumer stands at its end tick.
@@ -29,17 +31,26 @@ begin
         raise warning 'finish_batch: batch % not found', coalesce(x_batch_id::text, 'NULL');
         return 0;
     end if;
+    if v_batch.role = 'coop_main' then
+        raise exception 'cannot finish cooperative main consumer batch %', x_batch_id;
+    end if;
     perform pgque_internal.close_batch(v_batch);
     return 1;
 end
 $$;
 
--- Same as finish_batch. Finishes the whole batch, however many of its events were received.
+-- Same as finish_batch. Finishes the whole batch, however many of its events were received; that of a slot of a
+-- partitioned consumer is finished with ack_partitioned.
 create or replace function pgque.ack(i_batch_id bigint) returns integer
-language sql security definer
+language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select pgque.finish_batch(i_batch_id)
+begin
+    if (pgque_internal.find_batch(i_batch_id, false)).part is not null then
+        raise exception 'batch % is of a partitioned consumer: finish it with ack_partitioned', i_batch_id;
+    end if;
+    return pgque.finish_batch(i_batch_id);
+end
 $$;
 
 -- An open batch that is to give back an event, its consumer's row locked.
@@ -123,17 +134,33 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_batch pgque_internal.batch := pgque_internal.require_batch(i_batch_id);
+begin
+    if v_batch.part is not null then
+        raise exception 'batch % is of a partitioned consumer: give its messages back with nack_partitioned', i_batch_id;
+    end if;
+    perform pgque_internal.nack_message(v_batch, i_msg.msg_id, i_retry_after, i_reason);
+    return 1;
+end
+$$;
+
+-- Gives one message of a batch back; see nack.
+create or replace function pgque_internal.nack_message(
+    i_batch pgque_internal.batch, i_msg_id bigint, i_retry_after interval, i_reason text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
     v_found bigint;
 begin
     select g.matched into v_found
     from pgque_internal.give_back(
-        v_batch, array[i_msg.msg_id],
+        i_batch, array[i_msg_id],
         array[now() + make_interval(secs => round(extract(epoch from i_retry_after))::int4)],
-        array[i_reason], array[false], v_batch.max_retries) g;
+        array[i_reason], array[false], i_batch.max_retries) g;
     if v_found = 0 then
-        raise exception 'msg_id % not found in batch %', coalesce(i_msg.msg_id::text, 'NULL'), i_batch_id;
+        raise exception 'msg_id % not found in batch %', coalesce(i_msg_id::text, 'NULL'), i_batch.batch_id;
     end if;
-    return 1;
 end
 $$;
 
@@ -301,6 +328,14 @@ begin
     with open_batch as materialized (
         select s.sub_batch from pgque.subscription s where s.sub_batch is not null
     ),
+    changing as materialized (
+        -- Slots that are about to be exchanged: their successors get the retries.
+        select s.sub_id
+        from pgque.partition_consumer p
+        join pgque_internal.sub s on s.sub_queue = p.queue_id and s.sub_parts = p.n
+        join pgque.consumer c on c.co_id = s.sub_consumer and split_part(c.co_name, '#', 1) = p.co_name
+        where p.next_n is not null
+    ),
     due as materialized (
         select r.ev_owner, r.ev_id
         from pgque.retry_queue r
@@ -309,6 +344,7 @@ begin
           and not q.queue_disable_insert
           and (i_id is null or r.ev_owner = i_owner and r.ev_id = i_id)
           and not exists (select from open_batch b where b.sub_batch = r.ev_batch)
+          and not exists (select from changing c where c.sub_id = r.ev_owner)
         for update of r skip locked
     ),
     moved as (

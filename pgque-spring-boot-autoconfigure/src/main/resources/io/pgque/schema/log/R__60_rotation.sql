@@ -192,17 +192,17 @@ begin
         where o.func_name <> all (array['vacuum', 'pgque.maint_rotate_tables_step1', 'pgque.maint_rotate_tables_step2'])
         union all
         select 'pgque_internal.' || f, null, 1 + n::int4
-        from unnest(array['drop_consumers', 'turn_cursor_ring', 'turn_tick_ring']) with ordinality u (f, n)
+        from unnest(array['drop_dead_leases', 'exchange_all_slots', 'drop_consumers', 'turn_cursor_ring', 'turn_tick_ring']) with ordinality u (f, n)
         union all
-        select o.func_name, o.func_arg, 5
+        select o.func_name, o.func_arg, 10
         from pgque.maint_operations() o
         where o.func_name = 'pgque.maint_rotate_tables_step1'
         union all
-        select 'pgque_internal.drop_orphans', null, 6
+        select 'pgque_internal.drop_orphans', null, 11
         order by turn
     loop
         begin
-            if v_step.turn = 5 then
+            if v_step.turn = 10 then
                 v_value := pgque.maint_rotate_tables_step1(v_step.func_arg);
             elsif v_step.turn > 1 then
                 execute format('select %s()', v_step.func_name) into v_value;
@@ -249,7 +249,7 @@ end
 $$;
 
 -- Copies ticks that are still needed and stand only in a given slot to the current one: those from the slowest
--- consumer of their queue on, and the newest twenty of it.
+-- consumer of their queue on, those of the time whose events are still there, and the newest twenty.
 --   i_slot        slot to be emptied
 --   i_most_share  do nothing when a larger share of the slot's rows is needed: emptying it would not pay
 --   result        rows copied; -1: not done because of the share
@@ -264,7 +264,9 @@ declare
     v_total  bigint;
 begin
     select array_agg(q.queue_id),
-           array_agg(least((pgque_internal.newest_tick(q.queue_id)).tick_id - 19, s.lowest))
+           array_agg(least((pgque_internal.newest_tick(q.queue_id)).tick_id - 19, s.lowest,
+                           (select min(t.tick_id) from pgque.tick t
+                            where t.tick_queue = q.queue_id and t.tick_time >= q.queue_switch_time - q.queue_rotation_period)))
     into v_ids, v_floors
     from pgque.queue q
     left join (

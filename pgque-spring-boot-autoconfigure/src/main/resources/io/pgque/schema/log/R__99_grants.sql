@@ -32,7 +32,7 @@ grant usage on schema pgque to pgque_reader, pgque_writer, pgque_admin;
 grant create on schema pgque to pgque_admin;
 
 grant select on pgque.queue, pgque.consumer, pgque.tick, pgque.subscription, pgque.event_template, pgque.retry_queue,
-    pgque.dead_letter, pgque.config to pgque_reader;
+    pgque.dead_letter, pgque.config, pgque.partition_consumer, pgque.partition_slot, pgque.partition_slot_status to pgque_reader;
 grant update (queue_extra_maint, queue_max_retries) on pgque.queue to pgque_admin;
 
 grant execute on function
@@ -60,6 +60,33 @@ grant execute on function
     pgque.receive(text, text, integer),
     pgque.receive_batch(text, text, integer, bigint),
     pgque.receive_page(bigint, bigint, integer, bigint),
+    pgque.instance_beat(text),
+    pgque.lease_acquire(text, text, text, interval),
+    pgque.lease_release(text, text, text, bigint),
+    pgque.leases(),
+    pgque.receive_leased(text, text, text, bigint, integer, bigint),
+    pgque.register_subconsumer(text, text, text, boolean),
+    pgque.subscribe_subconsumer(text, text, text, boolean),
+    pgque.unregister_subconsumer(text, text, text, integer),
+    pgque.unsubscribe_subconsumer(text, text, text, integer),
+    pgque.touch_subconsumer(text, text, text),
+    pgque.receive_coop(text, text, text, integer, interval),
+    pgque.receive_coop_batch(text, text, text, integer, bigint, interval),
+    pgque.next_batch(text, text, text, interval),
+    pgque.next_batch_custom(text, text, text, interval, integer, interval, interval),
+    pgque.subscribe_slot(text, text, integer, integer),
+    pgque.subscribe_slots(text, text, integer),
+    pgque.unsubscribe_slot(text, text, integer),
+    pgque.change_partitions(text, text, integer),
+    pgque.claim_slot(text, text, integer, text, interval),
+    pgque.release_slot(text, text, integer, text),
+    pgque.receive_partitioned(text, text, integer, integer, text, integer),
+    pgque.ack_partitioned(text, text, integer, integer, text),
+    pgque.ack_partitioned(text, text, integer, integer, text, bigint),
+    pgque.nack_partitioned(text, text, integer, integer, text, pgque.message, interval, text),
+    pgque.slot_of(text, integer),
+    pgque.tick_before(text, timestamptz),
+    pgque.seek(text, text, timestamptz),
     pgque.ack(bigint),
     pgque.nack(bigint, pgque.message, interval, text),
     pgque.settle(bigint, bigint, bigint[], interval[], text[], boolean[]),
@@ -120,6 +147,7 @@ grant execute on function
     pgque.maint_rotate_tables_step2(),
     pgque.maint_operations(),
     pgque.maint_tables_to_vacuum(),
+    pgque.repair_queue(text),
     pgque.status(),
     pgque.event_dead(bigint, bigint, text, timestamptz, xid8, int4, text, text, text, text, text, text),
     pgque.dlq_purge(text, interval)

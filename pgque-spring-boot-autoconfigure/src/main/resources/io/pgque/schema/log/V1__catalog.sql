@@ -177,6 +177,13 @@ comment on column pgque.tick.tick_xid is
     'Transaction of the tick, if it got its id after the event sequence was read: then every event up to '
     'tick_event_seq was appended by an older one. Otherwise NULL.';
 
+create table pgque_internal.instance (
+    ins_name      text constraint instance_pkey primary key,
+    ins_heartbeat timestamptz not null default pg_catalog.clock_timestamp()
+);
+comment on table pgque_internal.instance is
+    'Instances of applications that hold leases; each beats once every few seconds, however many leases it holds.';
+
 create table pgque_internal.sub (
     sub_no          bigint generated always as identity constraint sub_pkey primary key,
     sub_id          int4 not null,
@@ -185,7 +192,10 @@ create table pgque_internal.sub (
     sub_role        text not null default 'normal'
                     constraint subscription_role_check check (sub_role in ('normal', 'coop_main', 'coop_member')),
     sub_cursor_slot int2 not null default pgque_internal.ring_slot('cursor'),
-    sub_instance    text,
+    sub_part        int4,
+    sub_parts       int4,
+    sub_instance    text constraint sub_instance_fkey references pgque_internal.instance,
+    sub_lease       interval,
     sub_epoch       bigint not null default 0,
     constraint subscription_pkey unique (sub_queue, sub_consumer)
 );
@@ -199,7 +209,9 @@ comment on column pgque_internal.sub.sub_no is 'One registration; a new one neve
 comment on column pgque_internal.sub.sub_cursor_slot is
     'Slot of the consumer''s newest cursor row. Changing it is an update, so that a transaction with a '
     'stale snapshot is refused instead of moving the consumer back.';
+comment on column pgque_internal.sub.sub_part is 'Slot of a partitioned consumer, of sub_parts; NULL: reads all keys.';
 comment on column pgque_internal.sub.sub_instance is 'Instance that holds the lease; NULL: nobody.';
+comment on column pgque_internal.sub.sub_lease is 'How long after its last heartbeat the instance is taken for dead.';
 comment on column pgque_internal.sub.sub_epoch is 'Number of times the lease changed hands.';
 
 create table pgque_internal.cursor (
@@ -302,6 +314,32 @@ create index dl_time_idx on pgque.dead_letter (dl_queue_id, dl_time);
 create index dl_consumer_idx on pgque.dead_letter (dl_consumer_id);
 comment on table pgque.dead_letter is 'Events that a consumer gave up.';
 
+create table pgque.partition_consumer (
+    queue_id int4 not null constraint partition_consumer_queue_fkey references pgque.queue on delete cascade,
+    co_name  text not null,
+    n        int4 not null constraint partition_consumer_n_check check (n >= 1),
+    next_n   int4 constraint partition_consumer_next_n_check check (next_n >= 0),
+    last_tick bigint,
+    constraint partition_consumer_pkey primary key (queue_id, co_name)
+);
+comment on table pgque.partition_consumer is 'Consumers that are read in slots by key.';
+comment on column pgque.partition_consumer.next_n is
+    'Number of slots to change to once the present ones have read up to last_tick; 0: to a plain consumer.';
+
+create table pgque.partition_slot (
+    queue_id    int4 not null,
+    co_name     text not null,
+    slot        int4 not null,
+    lease_owner text,
+    lease_until timestamptz,
+    lease_ttl   interval,
+    epoch       bigint not null default 0,
+    constraint partition_slot_pkey primary key (queue_id, co_name, slot),
+    constraint partition_slot_consumer_fkey foreign key (queue_id, co_name)
+        references pgque.partition_consumer on delete cascade
+);
+comment on table pgque.partition_slot is 'Slots that are subscribed, and who works on them.';
+
 create table pgque.config (
     singleton      boolean not null default true
                    constraint config_pkey primary key
@@ -330,7 +368,8 @@ create type pgque.message as (
 comment on type pgque.message is
     'An event as a consumer receives it. retry_count is NULL on the first delivery; created_at is the time of the send.';
 
--- An open batch with what is needed to read and settle it; result of pgque_internal.find_batch.
+-- An open batch with what is needed to read and settle it; result of pgque_internal.find_batch. The consumer is
+-- the one that dead letters are attributed to: of a member of a group, the group's.
 create type pgque_internal.batch as (
     batch_id      bigint,
     sub_no        bigint,
@@ -341,6 +380,9 @@ create type pgque_internal.batch as (
     max_retries   int4,
     consumer_id   int4,
     consumer_name text,
+    role          text,
+    part          int4,
+    parts         int4,
     cursor_seq    bigint,
     prev_tick     bigint,
     next_tick     bigint,

@@ -1,0 +1,208 @@
+-- Leases: one instance of an application at a time moves a consumer.
+--
+-- What this topic guarantees
+--   * An instance beats for itself, once for all its leases; a lease is written only when it is taken or given up.
+--     Time is the database's.
+--   * A lease is taken from an instance only when that has not beaten for as long as the lease allows. The open
+--     batch then gets a new id, so that the old owner, however late it wakes, settles nothing.
+--   * While a lease is alive nobody else receives, by whatever function. Settling needs no lease, only the batch
+--     id: whoever holds a present one is the owner.
+
+-- Heartbeat of an instance.
+--   i_instance  name that no other instance has
+create or replace function pgque.instance_beat(i_instance text) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    insert into pgque_internal.instance as i (ins_name) values (i_instance)
+    on conflict on constraint instance_pkey do update set ins_heartbeat = clock_timestamp()
+$$;
+
+-- Whether a consumer is leased by an instance that beats.
+create or replace function pgque_internal.lease_is_alive(i_sub pgque_internal.sub) returns boolean
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+    select exists (select from pgque_internal.instance i
+                   where i.ins_name = i_sub.sub_instance and i.ins_heartbeat > clock_timestamp() - i_sub.sub_lease)
+$$;
+
+-- Gives a lease to an instance, or to nobody; the caller holds the lock of the consumer's row. An open batch goes
+-- on under a new id.
+create or replace function pgque_internal.hand_over(i_sub bigint, i_instance text, i_lease interval) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(i_sub);
+    v_epoch  bigint;
+begin
+    update pgque_internal.sub s
+    set sub_instance = i_instance, sub_lease = i_lease, sub_epoch = s.sub_epoch + 1
+    where s.sub_no = i_sub
+    returning s.sub_epoch into v_epoch;
+    if v_cursor.cur_batch is not null then
+        perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick,
+                                             nextval('pgque.batch_id_seq'), v_cursor.cur_prefix);
+    end if;
+    return v_epoch;
+end
+$$;
+
+-- Takes or keeps the lease of a consumer. Waits for nobody: a loser asks again when notified of a release, or
+-- after a while.
+--   i_queue, i_consumer  consumer, or slot of a partitioned one by its name
+--   i_instance           instance, which must have beaten within the lease's time
+--   i_lease              after how long without a heartbeat the lease may be taken by another
+--   result               epoch of the lease; NULL when another instance holds it
+create or replace function pgque.lease_acquire(i_queue text, i_consumer text, i_instance text, i_lease interval) returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque_internal.sub;
+begin
+    if i_lease is null or i_lease <= interval '0' then
+        raise exception 'a lease needs a time > 0, not %', coalesce(i_lease::text, 'NULL');
+    end if;
+    if not exists (select from pgque_internal.instance i
+                   where i.ins_name = i_instance and i.ins_heartbeat > clock_timestamp() - i_lease) then
+        raise exception 'instance % has no heartbeat within the last %', coalesce(i_instance, 'NULL'), i_lease
+            using hint = 'Call pgque.instance_beat(instance) every few seconds.';
+    end if;
+    select s.* into v_sub
+    from pgque.queue q
+    join pgque.consumer c on c.co_name = i_consumer
+    join pgque_internal.sub s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
+    where q.queue_name = i_queue;
+    if v_sub.sub_instance = i_instance and v_sub.sub_lease = i_lease then
+        return v_sub.sub_epoch;
+    end if;
+    if v_sub.sub_instance <> i_instance and pgque_internal.lease_is_alive(v_sub) then
+        return null;
+    end if;
+
+    v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
+    if v_sub.sub_role <> 'normal' then
+        raise exception 'consumer % on % is shared by a cooperative group and cannot be leased', i_consumer, i_queue;
+    end if;
+    if v_sub.sub_instance = i_instance then
+        update pgque_internal.sub s set sub_lease = i_lease where s.sub_no = v_sub.sub_no and s.sub_lease <> i_lease;
+        return v_sub.sub_epoch;
+    end if;
+    if pgque_internal.lease_is_alive(v_sub) then
+        return null;
+    end if;
+    return pgque_internal.hand_over(v_sub.sub_no, i_instance, i_lease);
+end
+$$;
+
+-- Gives a lease up, and wakes who listens to the queue.
+--   i_queue, i_consumer, i_instance  as of lease_acquire
+--   i_epoch                          epoch of the lease
+--   result                           whether it was held; false changes nothing
+create or replace function pgque.lease_release(i_queue text, i_consumer text, i_instance text, i_epoch bigint) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque_internal.sub := pgque_internal.lock_sub(i_queue, i_consumer);
+begin
+    if v_sub.sub_instance is distinct from i_instance or v_sub.sub_epoch is distinct from i_epoch then
+        return false;
+    end if;
+    perform pgque_internal.hand_over(v_sub.sub_no, null, null);
+    perform pg_notify('pgque_' || i_queue, 'lease ' || i_consumer);
+    return true;
+end
+$$;
+
+-- Receives as the holder of a consumer's lease; otherwise like receive_batch.
+--   i_instance, i_epoch  lease; error 'lease of … lost' when it is not held (any more)
+create or replace function pgque.receive_leased(
+    i_queue text, i_consumer text, i_instance text, i_epoch bigint, i_max_rows integer, i_max_bytes bigint)
+returns table (msg_id bigint, batch_id bigint, type text, payload text, retry_count int4, created_at timestamptz,
+               extra1 text, extra2 text, extra3 text, extra4 text, more boolean)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque_internal.sub;
+begin
+    perform pgque_internal.check_page(i_max_rows, i_max_bytes);
+    select s.* into v_sub
+    from pgque.queue q
+    join pgque.consumer c on c.co_name = i_consumer
+    join pgque_internal.sub s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
+    where q.queue_name = i_queue;
+    if found and not pgque_internal.has_work(i_queue, i_consumer) then
+        perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
+        return;
+    end if;
+    v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
+    perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
+    return query select * from pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes);
+end
+$$;
+
+-- Refuses who does not hold a lease.
+create or replace function pgque_internal.require_lease(
+    i_sub pgque_internal.sub, i_queue text, i_consumer text, i_instance text, i_epoch bigint)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if i_sub.sub_instance is distinct from i_instance or i_sub.sub_epoch is distinct from i_epoch then
+        raise exception 'lease of consumer % on % lost: instance % holds epoch %, not % with %', i_consumer, i_queue,
+            coalesce(i_sub.sub_instance, 'NULL'), i_sub.sub_epoch, coalesce(i_instance, 'NULL'), coalesce(i_epoch::text, 'NULL')
+            using errcode = 'lock_not_available', hint = 'Acquire it again with pgque.lease_acquire.';
+    end if;
+end
+$$;
+
+-- Who holds which lease.
+--   alive   whether its instance has beaten within the lease's time
+create or replace function pgque.leases()
+returns table (queue_name text, consumer_name text, instance text, epoch bigint, last_heartbeat timestamptz, alive boolean)
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select q.queue_name, c.co_name, s.sub_instance, s.sub_epoch, i.ins_heartbeat,
+           i.ins_heartbeat > clock_timestamp() - s.sub_lease
+    from pgque_internal.sub s
+    join pgque.queue q on q.queue_id = s.sub_queue
+    join pgque.consumer c on c.co_id = s.sub_consumer
+    join pgque_internal.instance i on i.ins_name = s.sub_instance
+    order by q.queue_name, c.co_name
+$$;
+
+-- Gives up the leases of dead instances, and forgets instances that have not beaten for a day.
+--   result  number of leases given up
+create or replace function pgque_internal.drop_dead_leases() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub   record;
+    v_count integer := 0;
+begin
+    for v_sub in
+        select s.sub_no, q.queue_name, c.co_name
+        from pgque_internal.sub s
+        join pgque_internal.instance i on i.ins_name = s.sub_instance
+        join pgque.queue q on q.queue_id = s.sub_queue
+        join pgque.consumer c on c.co_id = s.sub_consumer
+        where i.ins_heartbeat <= clock_timestamp() - s.sub_lease
+        for no key update of s skip locked
+    loop
+        perform pgque_internal.hand_over(v_sub.sub_no, null, null);
+        perform pg_notify('pgque_' || v_sub.queue_name, 'lease ' || v_sub.co_name);
+        v_count := v_count + 1;
+    end loop;
+    delete from pgque_internal.instance i
+    where i.ins_heartbeat < clock_timestamp() - interval '1 day'
+      and not exists (select from pgque_internal.sub s where s.sub_instance = i.ins_name);
+    return v_count;
+end
+$$;
