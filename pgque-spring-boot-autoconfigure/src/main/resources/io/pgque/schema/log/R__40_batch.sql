@@ -131,7 +131,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_sub    pgque_internal.sub := pgque_internal.lock_sub(i_queue_name, i_consumer_name);
-    v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(v_sub.sub_no);
+    v_cursor pgque_internal.cursor;
     v_prev   pgque.tick;
     v_next   pgque.tick;
 begin
@@ -139,6 +139,7 @@ begin
         return;
     end if;
     perform pgque_internal.refuse_shared(v_sub, i_queue_name, i_consumer_name);
+    v_cursor := pgque_internal.newest_cursor(v_sub.sub_no);
     v_prev := pgque_internal.tick_at(v_sub, v_cursor.cur_last_tick);
     if v_cursor.cur_next_tick is not null then
         v_next := pgque_internal.tick_at(v_sub, v_cursor.cur_next_tick);
@@ -172,7 +173,7 @@ as $$
     select exists (select from pgque_internal.sub s where s.sub_id = i_sub_id and s.sub_role = 'coop_member')
 $$;
 
--- Refuses to move a consumer that others share or hold by their own functions.
+-- Refuses to move a consumer that others share or hold by their own functions; the caller has locked its row.
 create or replace function pgque_internal.refuse_shared(i_sub pgque_internal.sub, i_queue text, i_consumer text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -190,6 +191,10 @@ begin
         raise exception 'consumer % on % is leased by %', i_consumer, i_queue, i_sub.sub_instance
             using errcode = 'lock_not_available',
                   hint = 'Receive with pgque.receive_leased, or wait until the lease is released or expires.';
+    end if;
+    if i_sub.sub_instance is not null then
+        -- The instance is dead, as far as anybody can tell: if it wakes, its batch id is void.
+        perform pgque_internal.hand_over(i_sub.sub_no, null::text, null::interval);
     end if;
 end
 $$;
