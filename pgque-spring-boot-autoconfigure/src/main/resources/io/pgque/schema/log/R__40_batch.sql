@@ -559,12 +559,13 @@ begin
     end if;
     v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
     perform pgque_internal.refuse_shared(v_sub, i_queue, i_consumer);
-    return query select * from pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes);
+    return query select * from pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes, null);
 end
 $$;
 
 -- Opens the next batch of a consumer whose row is locked, and reads its first page; see receive_batch.
-create or replace function pgque_internal.open_merged(i_sub bigint, i_max_rows integer, i_max_bytes bigint)
+--   i_last_tick  tick not to go beyond; NULL: none
+create or replace function pgque_internal.open_merged(i_sub bigint, i_max_rows integer, i_max_bytes bigint, i_last_tick bigint)
 returns table (msg_id bigint, batch_id bigint, type text, payload text, retry_count int4, created_at timestamptz,
                extra1 text, extra2 text, extra3 text, extra4 text, more boolean)
 language plpgsql
@@ -574,6 +575,7 @@ declare
     v_sub    pgque_internal.sub;
     v_cursor pgque_internal.cursor;
     v_end    record;
+    v_tick   bigint;
     v_id     bigint;
 begin
     select * into v_sub from pgque_internal.sub s where s.sub_no = i_sub;
@@ -583,14 +585,15 @@ begin
         if v_id is null then
             if v_cursor.cur_next_tick is null then
                 v_end := pgque_internal.merged_end_tick(pgque_internal.tick_at(v_sub, v_cursor.cur_last_tick), i_max_rows);
-                if v_end.tick_id is null then
+                v_tick := least(v_end.tick_id, i_last_tick);
+                if v_end.tick_id is null or v_tick <= v_cursor.cur_last_tick then
                     return;
                 end if;
                 if v_end.no_events then
-                    perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_end.tick_id, null, null, null);
+                    perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_tick, null, null, null);
                     return;
                 end if;
-                v_cursor.cur_next_tick := v_end.tick_id;
+                v_cursor.cur_next_tick := v_tick;
             end if;
             v_id := nextval('pgque.batch_id_seq');
             perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick, v_id,

@@ -27,6 +27,21 @@ as $$
                    where i.ins_name = i_sub.sub_instance and i.ins_heartbeat > clock_timestamp() - i_sub.sub_lease)
 $$;
 
+-- New id for a batch that changes its owner. What was given back from it already goes on waiting for its end.
+--   i_sub_id  subscription
+--   i_batch   id so far; NULL: none
+create or replace function pgque_internal.new_batch_id(i_sub_id int4, i_batch bigint) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_id bigint := nextval('pgque.batch_id_seq');
+begin
+    update pgque.retry_queue r set ev_batch = v_id where r.ev_owner = i_sub_id and r.ev_batch = i_batch;
+    return v_id;
+end
+$$;
+
 -- Gives a lease to an instance, or to nobody; the caller holds the lock of the consumer's row. An open batch goes
 -- on under a new id.
 create or replace function pgque_internal.hand_over(i_sub bigint, i_instance text, i_lease interval) returns bigint
@@ -35,17 +50,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(i_sub);
-    v_epoch  bigint;
+    v_sub    pgque_internal.sub;
 begin
     update pgque_internal.sub s
     set sub_instance = i_instance, sub_lease = i_lease, sub_epoch = s.sub_epoch + 1
     where s.sub_no = i_sub
-    returning s.sub_epoch into v_epoch;
+    returning s.* into v_sub;
     if v_cursor.cur_batch is not null then
         perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick,
-                                             nextval('pgque.batch_id_seq'), v_cursor.cur_prefix);
+                                             pgque_internal.new_batch_id(v_sub.sub_id, v_cursor.cur_batch), v_cursor.cur_prefix);
     end if;
-    return v_epoch;
+    return v_sub.sub_epoch;
 end
 $$;
 
@@ -70,11 +85,7 @@ begin
         raise exception 'instance % has no heartbeat within the last %', coalesce(i_instance, 'NULL'), i_lease
             using hint = 'Call pgque.instance_beat(instance) every few seconds.';
     end if;
-    select s.* into v_sub
-    from pgque.queue q
-    join pgque.consumer c on c.co_name = i_consumer
-    join pgque_internal.sub s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
-    where q.queue_name = i_queue;
+    v_sub := pgque_internal.find_sub(i_queue, i_consumer);
     if v_sub.sub_instance = i_instance and v_sub.sub_lease = i_lease then
         return v_sub.sub_epoch;
     end if;
@@ -82,7 +93,18 @@ begin
         return null;
     end if;
 
-    v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
+    if v_sub.sub_no is null then
+        raise exception 'Not subscriber to queue: %/%', coalesce(i_queue, 'NULL'), coalesce(i_consumer, 'NULL')
+            using hint = 'Subscribe first: select pgque.subscribe(queue, consumer).';
+    end if;
+    if pgque_internal.slot_is_claimed(v_sub) then
+        return null;
+    end if;
+    -- Who has the lock may be in the middle of a handler's transaction, for as long as it likes.
+    select * into v_sub from pgque_internal.sub s where s.sub_no = v_sub.sub_no for no key update skip locked;
+    if not found then
+        return null;
+    end if;
     if v_sub.sub_role <> 'normal' then
         raise exception 'consumer % on % is shared by a cooperative group and cannot be leased', i_consumer, i_queue;
     end if;
@@ -127,21 +149,21 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_sub pgque_internal.sub;
+    v_sub       pgque_internal.sub;
+    v_last_tick bigint;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
-    select s.* into v_sub
-    from pgque.queue q
-    join pgque.consumer c on c.co_name = i_consumer
-    join pgque_internal.sub s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
-    where q.queue_name = i_queue;
-    if found and not pgque_internal.has_work(i_queue, i_consumer) then
+    v_sub := pgque_internal.find_sub(i_queue, i_consumer);
+    if v_sub.sub_no is not null and not pgque_internal.has_work(i_queue, i_consumer) then
         perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
         return;
     end if;
+    if v_sub.sub_part is not null then
+        v_last_tick := pgque_internal.slots_last_tick(v_sub);
+    end if;
     v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
     perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
-    return query select * from pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes);
+    return query select * from pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes, v_last_tick);
 end
 $$;
 

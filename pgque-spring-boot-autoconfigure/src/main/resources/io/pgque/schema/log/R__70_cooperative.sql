@@ -35,6 +35,20 @@ as $$
     where q.queue_name = i_queue
 $$;
 
+-- Locks the row of a registration that was found without a lock.
+--   result  the row as it is now; NULL when it is gone
+create or replace function pgque_internal.lock_found(i_sub pgque_internal.sub) returns pgque_internal.sub
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque_internal.sub;
+begin
+    select * into v_sub from pgque_internal.sub s where s.sub_no = i_sub.sub_no for no key update;
+    return v_sub;
+end
+$$;
+
 -- Registers a member of a group, and the group with its first member, at the newest tick.
 --   i_queue           queue
 --   i_consumer        group; i_subconsumer: member
@@ -53,11 +67,15 @@ declare
     v_member pgque_internal.sub;
     v_sub    bigint;
 begin
-    if pgque.register_consumer_at(i_queue, i_consumer, null::bigint) = 1 then
-        update pgque_internal.sub s set sub_role = 'coop_main'
-        where s.sub_no = (pgque_internal.find_sub(i_queue, i_consumer)).sub_no;
-    end if;
-    v_main := pgque_internal.lock_sub(i_queue, i_consumer);
+    loop
+        if pgque.register_consumer_at(i_queue, i_consumer, null::bigint) = 1 then
+            update pgque_internal.sub s set sub_role = 'coop_main'
+            where s.sub_no = (pgque_internal.find_sub(i_queue, i_consumer)).sub_no;
+        end if;
+        v_main := pgque_internal.lock_found(pgque_internal.find_sub(i_queue, i_consumer));
+        -- Otherwise it was unregistered since.
+        exit when v_main.sub_no is not null;
+    end loop;
     if v_main.sub_role = 'coop_member' or v_main.sub_part is not null then
         raise exception 'consumer % on queue % is already registered incompatibly', i_consumer, i_queue;
     end if;
@@ -121,16 +139,34 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_name text := pgque_internal.member_name(i_consumer, i_subconsumer);
-    v_sub  pgque_internal.sub := pgque_internal.find_sub(i_queue, v_name);
+    v_sub pgque_internal.sub := pgque_internal.lock_found(
+        pgque_internal.find_sub(i_queue, pgque_internal.member_name(i_consumer, i_subconsumer)));
 begin
     if v_sub.sub_no is null or v_sub.sub_role <> 'coop_member' then
         return 0;
     end if;
-    v_sub := pgque_internal.lock_sub(i_queue, v_name);
     perform pgque_internal.touch(v_sub.sub_no);
     return 1;
 end
+$$;
+
+-- Whether there may be something to do for a member: a batch of its own, one of a silent sibling, or a newer tick.
+create or replace function pgque_internal.group_has_work(
+    i_main pgque_internal.sub, i_member pgque_internal.sub, i_dead_interval interval)
+returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select exists (select from pgque.tick t
+                   where t.tick_queue = i_main.sub_queue
+                     and t.tick_id > (pgque_internal.newest_cursor(i_main.sub_no)).cur_last_tick)
+        or (pgque_internal.newest_cursor(i_member.sub_no)).cur_next_tick is not null
+        or exists (select
+                   from pgque_internal.sub s
+                   cross join lateral pgque_internal.newest_cursor(s.sub_no) c
+                   where i_dead_interval is not null
+                     and s.sub_id = i_member.sub_id and s.sub_role = 'coop_member' and s.sub_no <> i_member.sub_no
+                     and c.cur_next_tick is not null and c.cur_active < clock_timestamp() - i_dead_interval)
 $$;
 
 -- Gives a member its next batch: its own open one; else that of a sibling that is silent; else the next of the
@@ -149,21 +185,31 @@ as $$
 declare
     v_name   text := pgque_internal.member_name(i_consumer, i_subconsumer);
     v_main   pgque_internal.sub;
-    v_member pgque_internal.sub := pgque_internal.find_sub(i_queue, v_name);
+    v_member pgque_internal.sub;
     v_cursor pgque_internal.cursor;
     v_work   pgque_internal.cursor;
+    v_seen   bigint;
     v_end    bigint;
     v_merged record;
 begin
-    if v_member.sub_no is null then
-        perform pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer, false);
+    loop
         v_member := pgque_internal.find_sub(i_queue, v_name);
-    end if;
-    v_main := pgque_internal.lock_sub(i_queue, i_consumer);
+        if v_member.sub_no is null then
+            perform pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer, false);
+            v_member := pgque_internal.find_sub(i_queue, v_name);
+        end if;
+        v_main := pgque_internal.find_sub(i_queue, i_consumer);
+        if v_member.sub_id = v_main.sub_id and not pgque_internal.group_has_work(v_main, v_member, i_dead_interval) then
+            return null;
+        end if;
+        v_main := pgque_internal.lock_sub(i_queue, i_consumer);
+        v_member := pgque_internal.lock_found(v_member);
+        -- Otherwise it was unregistered since.
+        exit when v_member.sub_no is not null;
+    end loop;
     if v_member.sub_role <> 'coop_member' or v_member.sub_id <> v_main.sub_id or v_main.sub_role <> 'coop_main' then
         raise exception 'consumer % on queue % is already registered incompatibly', v_name, i_queue;
     end if;
-    v_member := pgque_internal.lock_sub(i_queue, v_name);
     v_cursor := pgque_internal.newest_cursor(v_member.sub_no);
     if v_cursor.cur_next_tick is not null then
         perform pgque_internal.append_cursor(v_member.sub_no, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick,
@@ -171,22 +217,28 @@ begin
         return v_member.sub_no;
     end if;
 
-    if i_dead_interval is not null then
+    while i_dead_interval is not null loop
+        -- A sibling that is locked is at work.
         select c.* into v_work
         from pgque_internal.sub s
         cross join lateral pgque_internal.newest_cursor(s.sub_no) c
-        where s.sub_id = v_main.sub_id and s.sub_role = 'coop_member' and s.sub_no <> v_member.sub_no
+        where s.sub_id = v_member.sub_id and s.sub_role = 'coop_member' and s.sub_no <> v_member.sub_no
           and c.cur_next_tick is not null and c.cur_active < clock_timestamp() - i_dead_interval
         order by c.cur_active
         limit 1
         for no key update of s skip locked;
-        if found then
+        exit when not found;
+        -- It may have moved between the look and the lock.
+        v_seen := v_work.cur_seq;
+        v_work := pgque_internal.newest_cursor(v_work.cur_sub);
+        if v_work.cur_seq = v_seen then
             perform pgque_internal.append_cursor(v_work.cur_sub, v_work.cur_seq, null, null, null, null);
             perform pgque_internal.append_cursor(v_member.sub_no, v_cursor.cur_seq, v_work.cur_last_tick, v_work.cur_next_tick,
-                                                 nextval('pgque.batch_id_seq'), v_work.cur_prefix);
+                                                 pgque_internal.new_batch_id(v_member.sub_id, v_work.cur_batch),
+                                                 v_work.cur_prefix);
             return v_member.sub_no;
         end if;
-    end if;
+    end loop;
 
     v_work := pgque_internal.newest_cursor(v_main.sub_no);
     if i_max_rows is null then

@@ -65,10 +65,10 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if pgque.register_consumer_at(i_queue, pgque_internal.slot_name(i_consumer, i_slot, i_n), i_tick) = 1 then
-        update pgque_internal.sub s set sub_part = i_slot, sub_parts = i_n
-        where s.sub_no = (pgque_internal.find_sub(i_queue, pgque_internal.slot_name(i_consumer, i_slot, i_n))).sub_no;
-    end if;
+    perform pgque.register_consumer_at(i_queue, pgque_internal.slot_name(i_consumer, i_slot, i_n), i_tick);
+    update pgque_internal.sub s set sub_part = i_slot, sub_parts = i_n
+    where s.sub_no = (pgque_internal.find_sub(i_queue, pgque_internal.slot_name(i_consumer, i_slot, i_n))).sub_no
+      and s.sub_part is null;
     insert into pgque.partition_slot (queue_id, co_name, slot) values (i_queue_id, i_consumer, i_slot)
     on conflict on constraint partition_slot_pkey do nothing;
 end
@@ -191,7 +191,8 @@ $$;
 -- Takes or renews the lease of a slot.
 --   i_worker  worker that claims it
 --   i_ttl     time until another may take it, unless renewed by working; at least a second
---   result    epoch, one higher each time the slot changes hands; NULL while another worker holds it
+--   result    epoch, one higher each time the slot changes hands; NULL while another worker, or the lease of an
+--             instance, holds it
 create or replace function pgque.claim_slot(
     i_queue text, i_consumer text, i_slot integer, i_worker text, i_ttl interval default '30 seconds')
 returns bigint
@@ -209,6 +210,10 @@ begin
         raise exception 'ttl must be at least 1 second, not %', coalesce(i_ttl::text, 'NULL');
     end if;
     v_partition := pgque_internal.check_partition(i_queue, i_consumer, i_slot, null);
+    if pgque_internal.lease_is_alive(
+           pgque_internal.find_sub(i_queue, pgque_internal.slot_name(i_consumer, i_slot, v_partition.n))) then
+        return null;
+    end if;
     update pgque.partition_slot p
     set epoch = p.epoch + (p.lease_owner is distinct from i_worker)::int4,
         lease_owner = i_worker,
@@ -232,6 +237,10 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform from pgque.partition_consumer p
+    join pgque.queue q on q.queue_id = p.queue_id
+    where q.queue_name = i_queue and p.co_name = i_consumer
+    for key share of p;
     update pgque.partition_slot p
     set lease_owner = null, lease_until = null
     from pgque.queue q
@@ -251,6 +260,7 @@ as $$
 declare
     v_partition pgque.partition_consumer;
     v_slot      pgque.partition_slot;
+    v_sub       pgque_internal.sub;
 begin
     if i_n is null or i_worker is null then
         raise exception 'n and worker are needed, not n=% and %', coalesce(i_n::text, 'NULL'), coalesce(i_worker, 'NULL');
@@ -272,57 +282,130 @@ begin
     end if;
     update pgque.partition_slot p set lease_until = clock_timestamp() + p.lease_ttl
     where p.queue_id = v_partition.queue_id and p.co_name = i_consumer and p.slot = i_slot;
-    return pgque_internal.lock_sub(i_queue, pgque_internal.slot_name(i_consumer, i_slot, i_n));
+    v_sub := pgque_internal.lock_sub(i_queue, pgque_internal.slot_name(i_consumer, i_slot, i_n));
+    if pgque_internal.lease_is_alive(v_sub) then
+        raise exception 'slot % of consumer % on % is held by instance %: worker % is fenced', i_slot, i_consumer, i_queue,
+            v_sub.sub_instance, i_worker;
+    end if;
+    if v_sub.sub_instance is not null then
+        perform pgque_internal.hand_over(v_sub.sub_no, null::text, null::interval);
+    end if;
+    return v_sub;
 end
 $$;
 
--- Opens the next batch of a slot that has events for it, or finds the open one: passes over all ticks that have
--- none at once, as far as they hold few events, and never beyond the tick at which the slots are exchanged.
---   i_sub   registration, its row locked
---   result  batch id; NULL: nothing to do
+-- Whether a worker holds a subscription by a claim that has not run out.
+create or replace function pgque_internal.slot_is_claimed(i_sub pgque_internal.sub) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select i_sub.sub_part is not null
+           and exists (select
+                       from pgque.partition_slot p
+                       join pgque.consumer c on c.co_id = i_sub.sub_consumer and split_part(c.co_name, '#', 1) = p.co_name
+                       where p.queue_id = i_sub.sub_queue and p.slot = i_sub.sub_part
+                         and p.lease_owner is not null and p.lease_until > clock_timestamp())
+$$;
+
+-- Tick that a slot must not read beyond, since its consumer changes to another number of slots; NULL: none. The
+-- consumer's row stays locked against such a change.
+create or replace function pgque_internal.slots_last_tick(i_sub pgque_internal.sub) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_tick bigint;
+begin
+    select p.last_tick into v_tick
+    from pgque.partition_consumer p
+    join pgque.consumer c on c.co_id = i_sub.sub_consumer and split_part(c.co_name, '#', 1) = p.co_name
+    where p.queue_id = i_sub.sub_queue
+    for key share of p;
+    return v_tick;
+end
+$$;
+
+-- Opens the next batch of a slot, of one tick, or finds the open one. Ticks without events of the slot are passed
+-- over, however many.
+--   i_sub        registration, its row locked
+--   i_last_tick  tick not to go beyond; NULL: none
+--   result       batch id; NULL: nothing to do
 create or replace function pgque_internal.open_slot(i_sub pgque_internal.sub, i_last_tick bigint) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_look   constant integer := 10000;
-    v_cursor pgque_internal.cursor;
-    v_end    record;
-    v_next   bigint;
+    v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(i_sub.sub_no);
+    v_last   bigint := v_cursor.cur_last_tick;
+    v_next   bigint := v_cursor.cur_next_tick;
     v_any    boolean;
 begin
-    loop
-        v_cursor := pgque_internal.newest_cursor(i_sub.sub_no);
-        if v_cursor.cur_batch is not null then
-            return v_cursor.cur_batch;
-        end if;
-        v_next := v_cursor.cur_next_tick;
+    if v_cursor.cur_batch is not null then
+        return v_cursor.cur_batch;
+    end if;
+    v_any := v_next is not null and pgque_internal.any_events(i_sub, v_last, v_next, v_cursor.cur_prefix);
+    if not v_any then
+        v_cursor.cur_prefix := null;
+        v_last := coalesce(v_next, v_last);
+        select t.quiet, t.busy into v_last, v_next from pgque_internal.first_tick_with_events(i_sub, v_last, i_last_tick) t;
         if v_next is null then
-            -- A wide look first; where it finds nothing for this slot, all its ticks are done.
-            v_end := pgque_internal.merged_end_tick(pgque_internal.tick_at(i_sub, v_cursor.cur_last_tick), v_look);
-            v_next := least(v_end.tick_id, i_last_tick);
-            if v_end.tick_id is null or v_next <= v_cursor.cur_last_tick then
-                return null;
+            if v_last <> v_cursor.cur_last_tick then
+                perform pgque_internal.append_cursor(i_sub.sub_no, v_cursor.cur_seq, v_last, null, null, null);
             end if;
-            if v_end.no_events or not pgque_internal.any_events(i_sub, v_cursor.cur_last_tick, v_next) then
-                perform pgque_internal.append_cursor(i_sub.sub_no, v_cursor.cur_seq, v_next, null, null, null);
-                continue;
-            end if;
-            select t.tick_id into v_next from pgque.tick t
-            where t.tick_queue = i_sub.sub_queue and t.tick_id > v_cursor.cur_last_tick
-            order by t.tick_id limit 1;
+            return null;
         end if;
-        v_any := pgque_internal.any_events(i_sub, v_cursor.cur_last_tick, v_next);
-        perform pgque_internal.append_cursor(
-            i_sub.sub_no, v_cursor.cur_seq, case when v_any then v_cursor.cur_last_tick else v_next end,
-            case when v_any then v_next end, case when v_any then nextval('pgque.batch_id_seq') end,
-            case when v_any then v_cursor.cur_prefix end);
+    end if;
+    v_cursor.cur_batch := nextval('pgque.batch_id_seq');
+    perform pgque_internal.append_cursor(i_sub.sub_no, v_cursor.cur_seq, v_last, v_next, v_cursor.cur_batch,
+                                         v_cursor.cur_prefix);
+    return v_cursor.cur_batch;
+end
+$$;
+
+-- Finds the next tick that has events of a slot, in leaps that double and then halve, so that no event is looked
+-- at more than twice.
+--   i_after      tick to start after
+--   i_last_tick  newest to look at; NULL: the newest there is
+--   quiet        last tick before it; without a busy one the last that was looked at
+--   busy         tick that has events; NULL: none
+create or replace function pgque_internal.first_tick_with_events(
+    i_sub pgque_internal.sub, i_after bigint, i_last_tick bigint, out quiet bigint, out busy bigint)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_max  constant bigint := 9223372036854775807;
+    v_leap bigint := 1;
+    v_tick bigint;
+begin
+    quiet := i_after;
+    loop
+        select t.tick_id into v_tick from pgque.tick t
+        where t.tick_queue = i_sub.sub_queue and t.tick_id > quiet and t.tick_id <= coalesce(busy, i_last_tick, v_max)
+        order by t.tick_id
+        offset v_leap - 1 limit 1;
+        if not found and busy is null then
+            select t.tick_id into v_tick from pgque.tick t
+            where t.tick_queue = i_sub.sub_queue and t.tick_id > quiet and t.tick_id <= coalesce(i_last_tick, v_max)
+            order by t.tick_id desc
+            limit 1;
+            exit when not found;
+        end if;
+        if v_tick = busy or v_tick is null then
+            exit when v_leap = 1;
+        elsif pgque_internal.any_events(i_sub, quiet, v_tick, null) then
+            busy := v_tick;
+        else
+            quiet := v_tick;
+        end if;
+        v_leap := case when busy is null then v_leap * 2 else greatest(v_leap / 2, 1) end;
     end loop;
 end
 $$;
 
--- Whether a consumer has events between two ticks, behind the settled prefix of its window if there is one.
-create or replace function pgque_internal.any_events(i_sub pgque_internal.sub, i_from bigint, i_to bigint) returns boolean
+-- Whether a consumer has events between two ticks, with ids behind i_prefix if that is not NULL.
+create or replace function pgque_internal.any_events(i_sub pgque_internal.sub, i_from bigint, i_to bigint, i_prefix bigint)
+returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -333,7 +416,7 @@ begin
     v_batch.sub_id := i_sub.sub_id;
     v_batch.part := i_sub.sub_part;
     v_batch.parts := i_sub.sub_parts;
-    v_batch.prefix := (pgque_internal.newest_cursor(i_sub.sub_no)).cur_prefix;
+    v_batch.prefix := i_prefix;
     v_batch.queue_prefix := (select q.queue_data_pfx from pgque.queue q where q.queue_id = i_sub.sub_queue);
     v_batch.prev_snapshot := (pgque_internal.tick_at(i_sub, i_from)).tick_snapshot;
     v_batch.next_snapshot := (pgque_internal.tick_at(i_sub, i_to)).tick_snapshot;
@@ -479,11 +562,11 @@ begin
         return true;
     end if;
     if v_partition.next_n is null then
-        -- Movers of retries that are under way finish first, so that the tick taken here covers what they moved.
-        lock table pgque.retry_queue in share row exclusive mode;
+        -- Movers of retries that are under way finish first, so that the tick taken here covers what they moved; those
+        -- that follow leave the retries of these slots alone.
+        update pgque.partition_consumer p set next_n = i_n where p.queue_id = v_queue.queue_id and p.co_name = i_consumer;
         update pgque.partition_consumer p
-        set next_n = i_n,
-            last_tick = pgque_internal.take_tick(
+        set last_tick = pgque_internal.take_tick(
                 v_queue.queue_id, coalesce(pg_sequence_last_value(v_queue.queue_event_seq::regclass), 0), false, true)
         where p.queue_id = v_queue.queue_id and p.co_name = i_consumer;
     elsif v_partition.next_n <> i_n then
@@ -514,8 +597,8 @@ begin
         raise exception 'cannot convert active normal consumer % on queue %', i_consumer, i_queue.queue_name
             using hint = 'Finish its batch, and release its lease, first.';
     end if;
-    lock table pgque.retry_queue in share row exclusive mode;
     v_tick := (pgque_internal.newest_cursor(v_sub.sub_no)).cur_last_tick;
+    -- Waits for movers of retries that are under way.
     insert into pgque.partition_consumer (queue_id, co_name, n) values (i_queue.queue_id, i_consumer, i_n);
     for i in 0 .. i_n - 1 loop
         perform pgque_internal.add_slot(i_queue.queue_name, i_queue.queue_id, i_consumer, i, i_n, v_tick);
@@ -584,11 +667,19 @@ begin
         where s.sub_queue = i_queue_id and s.sub_part is not null
           and c.co_name = pgque_internal.slot_name(i_consumer, s.sub_part, v_partition.n)
         order by s.sub_part
-        for update of s);
+        for update of s skip locked);
+    if cardinality(v_subs) < (select count(*)
+                              from pgque_internal.sub s
+                              join pgque.consumer c on c.co_id = s.sub_consumer
+                              where s.sub_queue = i_queue_id and s.sub_part is not null
+                                and c.co_name = pgque_internal.slot_name(i_consumer, s.sub_part, v_partition.n)) then
+        -- Somebody is at work on one of them.
+        return false;
+    end if;
     foreach v_sub in array v_subs loop
         v_cursor := pgque_internal.newest_cursor(v_sub.sub_no);
         if v_cursor.cur_next_tick is null and v_cursor.cur_last_tick < v_partition.last_tick
-           and not pgque_internal.any_events(v_sub, v_cursor.cur_last_tick, v_partition.last_tick) then
+           and not pgque_internal.any_events(v_sub, v_cursor.cur_last_tick, v_partition.last_tick, null) then
             perform pgque_internal.append_cursor(v_sub.sub_no, v_cursor.cur_seq, v_partition.last_tick, null, null, null);
             continue;
         end if;
@@ -635,8 +726,14 @@ declare
     v_partition pgque.partition_consumer;
     v_count     integer := 0;
 begin
-    for v_partition in select * from pgque.partition_consumer p where p.next_n is not null loop
-        perform from pgque.queue q where q.queue_id = v_partition.queue_id for key share;
+    for v_partition in
+        select p.*
+        from pgque.partition_consumer p
+        join pgque.queue q on q.queue_id = p.queue_id
+        where p.next_n is not null
+        for update of p skip locked
+        for key share of q skip locked
+    loop
         v_count := v_count + pgque_internal.exchange_slots(v_partition.queue_id, v_partition.co_name)::int4;
     end loop;
     return v_count;

@@ -5,6 +5,31 @@
 --     not.
 --   * A queue that needs no repair is left alone.
 
+-- Whether a queue bears transaction ids that this cluster has not reached: of its newest tick, of its last rotation,
+-- or of an event that is complete all the same.
+create or replace function pgque_internal.is_from_the_future(i_queue pgque.queue, i_newest pgque.tick) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_leaf  text;
+    v_found boolean;
+begin
+    if greatest(pg_snapshot_xmax(i_newest.tick_snapshot)::text::bigint, i_queue.queue_switch_step1 + 1,
+                i_queue.queue_switch_step2 + 1) > pg_snapshot_xmax(pg_current_snapshot())::text::bigint then
+        return true;
+    end if;
+    foreach v_leaf in array pgque_internal.leaves(i_queue.queue_data_pfx) loop
+        execute format('select exists (select from %s e where e.ev_txid >= pg_snapshot_xmax(pg_current_snapshot()))', v_leaf)
+        into v_found;
+        if v_found then
+            return true;
+        end if;
+    end loop;
+    return false;
+end
+$$;
+
 -- Makes a queue usable again after its database was restored, by a dump, into a cluster whose transaction ids are
 -- lower than those its events and ticks carry; until then its ticks are refused ('Invalid PgQ state'). Nobody else
 -- may use the queue meanwhile: its tables are locked.
@@ -30,7 +55,7 @@ begin
         raise exception 'queue not found: %', i_queue_name;
     end if;
     v_last := pgque_internal.newest_tick(v_queue.queue_id);
-    if v_last.tick_id is null or pg_snapshot_xmax(v_last.tick_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) then
+    if v_last.tick_id is null or not pgque_internal.is_from_the_future(v_queue, v_last) then
         return null;
     end if;
     foreach v_leaf in array pgque_internal.leaves(v_queue.queue_data_pfx) loop
