@@ -188,6 +188,7 @@ begin
 
     execute format('create sequence %s_id_seq', v_prefix);
     execute format('create sequence %s_tick_seq', v_prefix);
+    execute format('grant select, update on sequence %s_id_seq, %s_tick_seq to pgque_admin', v_prefix, v_prefix);
     execute format('create table %s (like pgque.event_template including defaults) partition by list (ev_slot)', v_prefix);
     foreach v_leaf in array pgque_internal.leaves(v_prefix) loop
         -- Defaults of its own make a direct insert into current_event_table() right.
@@ -245,6 +246,8 @@ begin
     if not found then
         raise exception 'No such event queue: %', x_queue_name;
     end if;
+    -- Before the subscriptions, as the workers of slots do.
+    perform from pgque.partition_consumer p where p.queue_id = v_queue.queue_id for update;
     if exists (select from pgque_internal.sub s where s.sub_queue = v_queue.queue_id) then
         if not coalesce(x_force, false) then
             raise exception 'cannot drop queue "%", consumers still attached', x_queue_name

@@ -39,6 +39,32 @@ as $$
     select c.* from pgque_internal.cursor c where c.cur_sub = i_sub order by c.cur_seq desc limit 1
 $$;
 
+-- A registration by names; the row is NULL when there is none.
+create or replace function pgque_internal.find_sub(i_queue text, i_consumer text) returns pgque_internal.sub
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select s.*
+    from pgque.queue q
+    join pgque.consumer c on c.co_name = i_consumer
+    join pgque_internal.sub s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
+    where q.queue_name = i_queue
+$$;
+
+-- Locks the row of a registration that was found without a lock.
+--   result  the row as it is now; NULL when it is gone
+create or replace function pgque_internal.lock_found(i_sub pgque_internal.sub) returns pgque_internal.sub
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque_internal.sub;
+begin
+    select * into v_sub from pgque_internal.sub s where s.sub_no = i_sub.sub_no for no key update;
+    return v_sub;
+end
+$$;
+
 -- Finds a registration by names and locks its row until the transaction ends.
 --   result  the row; error 'Not subscriber to queue: <queue>/<consumer>'
 create or replace function pgque_internal.lock_sub(i_queue text, i_consumer text) returns pgque_internal.sub
@@ -176,25 +202,21 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_sub pgque_internal.sub;
+    v_sub pgque_internal.sub := pgque_internal.find_sub(x_queue_name, x_consumer_name);
 begin
-    select s.* into v_sub
-    from pgque.queue q
-    join pgque.consumer c on c.co_name = x_consumer_name
-    join pgque_internal.sub s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
-    where q.queue_name = x_queue_name
-    for update of s;
     if v_sub.sub_role = 'coop_member' then
+        -- Locks the group's main row first, as everybody does.
         return pgque_internal.remove_member(x_queue_name, v_sub.sub_no, 0);
+    end if;
+    select * into v_sub from pgque_internal.sub s where s.sub_no = v_sub.sub_no for update;
+    if not found then
+        return 0;
     end if;
     if v_sub.sub_role = 'coop_main' and pgque_internal.has_members(v_sub.sub_id) then
         raise exception 'cannot unregister cooperative main consumer % on %: it has members', x_consumer_name, x_queue_name
             using hint = 'Unregister them first: pgque.unregister_subconsumer(queue, consumer, subconsumer).';
     end if;
     delete from pgque_internal.sub s where s.sub_no = v_sub.sub_no;
-    if not found then
-        return 0;
-    end if;
     delete from pgque.retry_queue r where r.ev_owner = v_sub.sub_id;
     return 1;
 end
@@ -227,7 +249,7 @@ begin
         insert into pgque_internal.sub (sub_id, sub_queue, sub_consumer, sub_role)
         values (new.sub_id, new.sub_queue, new.sub_consumer, new.sub_role)
         returning sub_no into v_sub;
-        perform pgque_internal.append_cursor(v_sub, 0, new.sub_last_tick, new.sub_next_tick, new.sub_batch, null);
+        perform pgque_internal.append_cursor(v_sub, 0, new.sub_last_tick, new.sub_next_tick, new.sub_batch, null, new.sub_active);
         return new;
     end if;
 

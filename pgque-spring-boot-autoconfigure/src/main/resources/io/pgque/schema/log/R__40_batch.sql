@@ -558,6 +558,9 @@ begin
         return;
     end if;
     v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
+    if v_sub.sub_part is not null then
+        raise exception 'consumer % is a slot of a partitioned consumer: receive it with receive_partitioned', i_consumer;
+    end if;
     perform pgque_internal.refuse_shared(v_sub, i_queue, i_consumer);
     return query select * from pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes, null);
 end

@@ -90,7 +90,7 @@ begin
                    coalesce(n.dead or coalesce(e.ev_retry, 0) >= $6, false) as dead
             from (%s) e
             join unnest($2, $3, $4, $5) n (id, due, reason, dead) on n.id = e.ev_id
-            order by e.ev_id
+            order by e.ev_id, e.ev_retry desc nulls last
         ),
         dead as (
             insert into pgque.dead_letter (dl_queue_id, dl_consumer_id, dl_reason, ev_id, ev_time, ev_txid, ev_retry,
@@ -283,6 +283,10 @@ begin
     if not settled then
         return;
     end if;
+    if v_batch.part is not null and (select s.sub_instance is null from pgque_internal.sub s where s.sub_no = v_batch.sub_no) then
+        -- Claims hand a batch over under its old id: only the slot's functions know the owner.
+        raise exception 'batch % is of a partitioned consumer: finish it with ack_partitioned', i_batch_id;
+    end if;
 
     if v_count <> coalesce(cardinality(i_delays), 0) or v_count <> coalesce(cardinality(i_reasons), 0)
        or v_count <> coalesce(cardinality(i_dead), 0) then
@@ -323,6 +327,8 @@ as $$
 declare
     v_count bigint;
 begin
+    -- Slots are exchanged after the movers under way, and those after see what is being exchanged.
+    lock table pgque.partition_consumer in share mode;
     -- The delete gives the transaction its id before the sequence is drawn from; one value for each row makes
     -- tickers look.
     with open_batch as materialized (
@@ -510,22 +516,42 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_letter pgque.dead_letter := pgque_internal.take_dead_letter(i_dead_letter_id);
-    v_queue  text;
-    v_owner  int4;
+    v_letter   pgque.dead_letter := pgque_internal.take_dead_letter(i_dead_letter_id);
+    v_queue    text;
+    v_consumer text;
+    v_owner    int4;
 begin
     select q.queue_name into v_queue from pgque.queue q where q.queue_id = v_letter.dl_queue_id;
-    select s.sub_id into v_owner from pgque_internal.sub s
-    where s.sub_queue = v_letter.dl_queue_id and s.sub_consumer = v_letter.dl_consumer_id;
+    select pgque_internal.successor(v_letter.dl_queue_id, c.co_name, v_letter.ev_extra1) into v_consumer
+    from pgque.consumer c where c.co_id = v_letter.dl_consumer_id;
+    select s.sub_id into v_owner
+    from pgque_internal.sub s
+    join pgque.consumer c on c.co_id = s.sub_consumer
+    where s.sub_queue = v_letter.dl_queue_id and c.co_name = v_consumer
+    for key share of s;
     if not found then
-        raise exception 'consumer not registered: %/%', v_queue,
-            (select c.co_name from pgque.consumer c where c.co_id = v_letter.dl_consumer_id)
+        raise exception 'consumer not registered: %/%', v_queue, v_consumer
             using hint = 'Subscribe it, or replay the dead letter to all consumers with pgque.dlq_replay.';
     end if;
     return pgque.insert_event_raw(v_queue, v_letter.ev_id, v_letter.ev_time, v_owner, null::integer, v_letter.ev_type,
                                   v_letter.ev_data, v_letter.ev_extra1, v_letter.ev_extra2, v_letter.ev_extra3,
                                   v_letter.ev_extra4);
 end
+$$;
+
+-- Name under which a consumer reads a key today, whatever number of slots it had when the name was noted.
+create or replace function pgque_internal.successor(i_queue_id int4, i_consumer text, i_key text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select case
+        when exists (select from pgque_internal.sub s join pgque.consumer c on c.co_id = s.sub_consumer
+                     where s.sub_queue = i_queue_id and c.co_name = i_consumer) then i_consumer
+        else coalesce(
+            (select p.co_name || '#' || pgque.slot_of(i_key, p.n) || '/' || p.n
+             from pgque.partition_consumer p
+             where p.queue_id = i_queue_id and p.co_name = split_part(i_consumer, '#', 1)),
+            split_part(i_consumer, '#', 1)) end
 $$;
 
 -- Sends all dead letters of a queue again, each on its own, passing over those that others work on.

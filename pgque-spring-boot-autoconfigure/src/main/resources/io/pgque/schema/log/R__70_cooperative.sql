@@ -23,32 +23,6 @@ begin
 end
 $$;
 
--- A registration by names; the row is NULL when there is none.
-create or replace function pgque_internal.find_sub(i_queue text, i_consumer text) returns pgque_internal.sub
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-    select s.*
-    from pgque.queue q
-    join pgque.consumer c on c.co_name = i_consumer
-    join pgque_internal.sub s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
-    where q.queue_name = i_queue
-$$;
-
--- Locks the row of a registration that was found without a lock.
---   result  the row as it is now; NULL when it is gone
-create or replace function pgque_internal.lock_found(i_sub pgque_internal.sub) returns pgque_internal.sub
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    v_sub pgque_internal.sub;
-begin
-    select * into v_sub from pgque_internal.sub s where s.sub_no = i_sub.sub_no for no key update;
-    return v_sub;
-end
-$$;
-
 -- Registers a member of a group, and the group with its first member, at the newest tick.
 --   i_queue           queue
 --   i_consumer        group; i_subconsumer: member
