@@ -271,11 +271,18 @@ begin
     if (new.sub_last_tick, new.sub_next_tick, new.sub_batch, new.sub_active)
        is distinct from (old.sub_last_tick, old.sub_next_tick, old.sub_batch, old.sub_active) then
         v_cursor := pgque_internal.newest_cursor(v_sub);
-        perform pgque_internal.append_cursor(v_sub, v_cursor.cur_seq, new.sub_last_tick, new.sub_next_tick, new.sub_batch,
-                                             case when new.sub_last_tick = old.sub_last_tick
-                                                       and new.sub_next_tick = v_cursor.cur_next_tick
-                                                  then v_cursor.cur_prefix end,
-                                             new.sub_active);
+        -- Else it stays where it is, in the middle of a window maybe, of which the view shows only the start.
+        if (new.sub_last_tick, new.sub_next_tick, new.sub_batch)
+           is distinct from (old.sub_last_tick, old.sub_next_tick, old.sub_batch) then
+            if (new.sub_last_tick, new.sub_next_tick) is distinct from (old.sub_last_tick, v_cursor.cur_next_tick) then
+                v_cursor.cur_prefix := null;
+            end if;
+            v_cursor.cur_last_tick := new.sub_last_tick;
+            v_cursor.cur_next_tick := new.sub_next_tick;
+            v_cursor.cur_batch := new.sub_batch;
+        end if;
+        perform pgque_internal.append_cursor(v_sub, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick,
+                                             v_cursor.cur_batch, v_cursor.cur_prefix, new.sub_active);
     end if;
     return new;
 end

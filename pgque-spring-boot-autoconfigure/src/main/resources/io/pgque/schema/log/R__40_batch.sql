@@ -522,13 +522,16 @@ begin
 end
 $$;
 
--- Whether there may be something to receive: an open batch or a newer tick. NULL for an unknown consumer.
+-- Whether there may be something to receive: an open batch or a newer tick, or a reason to refuse that the caller
+-- finds. NULL for an unknown consumer.
 create or replace function pgque_internal.has_work(i_queue text, i_consumer text) returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
     -- By the newest tick: asked whether a newer one exists, the planner expects many and reads them all.
-    select s.sub_batch is not null or (pgque_internal.newest_tick(q.queue_id)).tick_id > s.sub_last_tick
+    select s.sub_role <> 'normal'
+           or s.sub_batch is not null
+           or (pgque_internal.newest_tick(q.queue_id)).tick_id > s.sub_last_tick
     from pgque.queue q
     join pgque.consumer c on c.co_name = i_consumer
     join pgque.subscription s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id

@@ -131,9 +131,7 @@ returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select exists (select from pgque.tick t
-                   where t.tick_queue = i_main.sub_queue
-                     and t.tick_id > (pgque_internal.newest_cursor(i_main.sub_no)).cur_last_tick)
+    select (pgque_internal.newest_tick(i_main.sub_queue)).tick_id > (pgque_internal.newest_cursor(i_main.sub_no)).cur_last_tick
         or (pgque_internal.newest_cursor(i_member.sub_no)).cur_next_tick is not null
         or exists (select
                    from pgque_internal.sub s
