@@ -217,10 +217,12 @@ $$;
 create or replace function pgque_internal.drop_events(i_queue_id int4) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '10ms'
 as $$
 begin
-    -- Dropping a partition locks the root against every sender. Waiting for that lock would stop all of
-    -- them behind the first one that is still open.
+    -- Dropping a partition locks the root against every sender. Waiting for that lock would stop all of them
+    -- behind the first one that is still open; and so would waiting for a reader of the leaves with it.
+    execute format('lock table pgque.event_%s in access exclusive mode nowait', i_queue_id);
     lock table only pgque.event in access exclusive mode nowait;
     execute format('drop table pgque.event_%s', i_queue_id);
     execute format('drop sequence pgque.event_%s_id_seq, pgque.event_%s_tick_seq', i_queue_id, i_queue_id);

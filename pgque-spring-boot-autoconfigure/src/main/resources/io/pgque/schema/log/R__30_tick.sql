@@ -152,7 +152,7 @@ end
 $$;
 
 -- What a ticker needs to know of the queues that it serves, read in one statement.
---   i_queue  queue; NULL for all that are neither paused nor ticked from outside
+--   i_queue  queue; NULL for all; served says whether it is neither paused nor ticked from outside
 --   i_prev   whether the time of the tick before the newest is wanted
 -- The column settled says that nothing can be visible which the newest tick did not see: the sequence has not
 -- moved, so every event is of a transaction older than tick_xid; and those had all ended at the tick itself or
@@ -163,7 +163,7 @@ language sql
 set search_path = pg_catalog, pg_temp
 as $$
     select q.queue_id, q.queue_name, q.queue_data_pfx, s.value, t.tick_id, t.tick_snapshot, t.tick_event_seq,
-           t.tick_time, p.tick_time,
+           t.tick_time, p.tick_time, not q.queue_ticker_paused and not q.queue_external_ticker,
            coalesce(s.value = t.tick_event_seq
                and (pg_snapshot_xmin(t.tick_snapshot) >= t.tick_xid or clean.xmin >= t.tick_xid), false)
     from pgque.queue q
@@ -177,8 +177,7 @@ as $$
         where i_prev and p.tick_queue = q.queue_id and p.tick_id < t.tick_id
         order by p.tick_id desc limit 1
     ) p on true
-    where case when i_queue is null then not q.queue_ticker_paused and not q.queue_external_ticker
-               else q.queue_name = i_queue end
+    where i_queue is null or q.queue_name = i_queue
     order by q.queue_name
 $$;
 
@@ -280,6 +279,11 @@ begin
     v_xmin := pg_snapshot_xmin(pg_current_snapshot());
 
     foreach v_state in array coalesce(v_states, '{}') loop
+        if not v_state.served then
+            -- What is not looked at is not known to be settled; once served again, it would be passed over.
+            v_clean := false;
+            continue;
+        end if;
         -- Look before locking: a look writes nothing.
         v_snapshot := pg_current_snapshot();
         if pg_snapshot_xmax(v_snapshot) >= pg_snapshot_xmax(v_state.last_snapshot)
@@ -388,7 +392,7 @@ declare
     v_count  bigint := 0;
 begin
     perform pgque_internal.require_read_committed('ticker');
-    select array_agg(s) into v_states from pgque_internal.ticker_state(null, true) s;
+    select array_agg(s) into v_states from pgque_internal.ticker_state(null, true) s where s.served;
     foreach v_state in array coalesce(v_states, '{}') loop
         begin
             if pgque_internal.tick_if_due(v_state, v_fresh) is not null then

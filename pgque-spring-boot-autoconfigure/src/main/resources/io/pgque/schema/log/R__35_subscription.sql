@@ -117,6 +117,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_queue_id int4;
+    v_first    bigint;
     v_consumer int4;
     v_tick     bigint;
     v_sub      bigint;
@@ -124,7 +125,9 @@ declare
     v_cursor   pgque_internal.cursor;
 begin
     -- Against rotation, which must not empty a slot while a new reader of it appears.
-    select q.queue_id into v_queue_id from pgque.queue q where q.queue_name = x_queue_name for key share;
+    select q.queue_id, q.queue_first_tick into v_queue_id, v_first from pgque.queue q
+    where q.queue_name = x_queue_name
+    for key share;
     if not found then
         raise exception 'Event queue not created yet: %', coalesce(x_queue_name, 'NULL')
             using hint = 'Create it with pgque.create_queue.';
@@ -135,9 +138,12 @@ begin
             raise exception 'no ticks in queue "%": a consumer has nowhere to start', x_queue_name;
         end if;
     else
-        select t.tick_id into v_tick from pgque.tick t where t.tick_queue = v_queue_id and t.tick_id = x_tick_pos limit 1;
+        select t.tick_id into v_tick from pgque.tick t
+        where t.tick_queue = v_queue_id and t.tick_id = x_tick_pos and t.tick_id >= v_first
+        limit 1;
         if not found then
-            raise exception 'tick not found: % in queue "%"', x_tick_pos, x_queue_name;
+            raise exception 'tick not found: % in queue "%"', x_tick_pos, x_queue_name
+                using hint = format('Events are still there from tick %s on.', v_first);
         end if;
     end if;
 
@@ -294,15 +300,15 @@ for each row execute function pgque_internal.subscription_write();
 -- Tick from which everything sent since a time is read.
 --   i_queue  queue
 --   i_time   time
---   result   newest tick that is not younger, or the oldest there is; error 'queue not found: …'
+--   result   newest tick that is not younger, or the oldest whose events are there; error 'queue not found: …'
 create or replace function pgque.tick_before(i_queue text, i_time timestamptz) returns bigint
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_queue_id int4;
+    v_queue pgque.queue;
 begin
-    select q.queue_id into v_queue_id from pgque.queue q where q.queue_name = i_queue;
+    select * into v_queue from pgque.queue q where q.queue_name = i_queue;
     if not found then
         raise exception 'queue not found: %', i_queue;
     end if;
@@ -311,9 +317,11 @@ begin
     end if;
     return coalesce(
         (select t.tick_id from pgque.tick t
-         where t.tick_queue = v_queue_id and t.tick_time <= i_time
+         where t.tick_queue = v_queue.queue_id and t.tick_id >= v_queue.queue_first_tick and t.tick_time <= i_time
          order by t.tick_id desc limit 1),
-        (select min(t.tick_id) from pgque.tick t where t.tick_queue = v_queue_id));
+        (select t.tick_id from pgque.tick t
+         where t.tick_queue = v_queue.queue_id and t.tick_id >= v_queue.queue_first_tick
+         order by t.tick_id limit 1));
 end
 $$;
 

@@ -24,6 +24,8 @@ declare
     v_lowest bigint;
     v_seen   pg_snapshot;
     v_needed boolean := false;
+    v_txid   xid8;
+    v_first  bigint;
 begin
     perform pgque_internal.require_read_committed('rotation');
     -- Against tickers, and against registrations, whose position would count.
@@ -52,6 +54,7 @@ begin
         -- Nobody reads; a tick keeps whoever subscribes next from starting before what is emptied now.
         v_seq := coalesce(pg_sequence_last_value(v_queue.queue_event_seq::regclass), 0);
         perform pgque_internal.take_tick(v_queue.queue_id, v_seq, false, false);
+        v_lowest := (pgque_internal.newest_tick(v_queue.queue_id)).tick_id;
     else
         select t.tick_snapshot into v_seen from pgque.tick t
         where t.tick_queue = v_queue.queue_id and t.tick_id = v_lowest limit 1;
@@ -67,9 +70,19 @@ begin
         return 0;
     end if;
 
+    -- Nobody may start any more from a tick that did not see all of what goes now.
+    execute format('select e.ev_txid from %s e order by e.ev_txid desc limit 1', v_leaf) into v_txid;
+    if v_txid is not null then
+        select min(t.tick_id) into v_first from pgque.tick t
+        where t.tick_queue = v_queue.queue_id and t.tick_id >= v_queue.queue_first_tick and t.tick_id < v_lowest
+          and pg_snapshot_xmin(t.tick_snapshot) > v_txid;
+        v_first := coalesce(v_first, v_lowest);
+    end if;
+
     execute format('truncate table %s', v_leaf);
     update pgque.queue q
-    set queue_cur_table = v_slot,
+    set queue_first_tick = coalesce(v_first, q.queue_first_tick),
+        queue_cur_table = v_slot,
         queue_switch_time = now(),
         queue_switch_step1 = pg_current_xact_id()::text::bigint,
         queue_switch_step2 = null
@@ -249,7 +262,7 @@ end
 $$;
 
 -- Copies ticks that are still needed and stand only in a given slot to the current one: those from the slowest
--- consumer of their queue on, those of the time whose events are still there, and the newest twenty.
+-- consumer of their queue on, those whose events are still there, and the newest twenty.
 --   i_slot        slot to be emptied
 --   i_most_share  do nothing when a larger share of the slot's rows is needed: emptying it would not pay
 --   result        rows copied; -1: not done because of the share
@@ -264,9 +277,7 @@ declare
     v_total  bigint;
 begin
     select array_agg(q.queue_id),
-           array_agg(least((pgque_internal.newest_tick(q.queue_id)).tick_id - 19, s.lowest,
-                           (select min(t.tick_id) from pgque.tick t
-                            where t.tick_queue = q.queue_id and t.tick_time >= q.queue_switch_time - q.queue_rotation_period)))
+           array_agg(least((pgque_internal.newest_tick(q.queue_id)).tick_id - 19, s.lowest, q.queue_first_tick))
     into v_ids, v_floors
     from pgque.queue q
     left join (

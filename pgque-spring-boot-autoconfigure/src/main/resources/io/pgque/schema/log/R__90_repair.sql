@@ -117,7 +117,9 @@ begin
     get diagnostics v_count = row_count;
     drop table pg_temp.repaired;
     update pgque.queue q
-    set queue_switch_step1 = pg_current_xact_id()::text::bigint, queue_switch_step2 = pg_current_xact_id()::text::bigint
+    set queue_first_tick = v_tick,
+        queue_switch_step1 = pg_current_xact_id()::text::bigint,
+        queue_switch_step2 = pg_current_xact_id()::text::bigint
     where q.queue_id = v_queue.queue_id;
     update pgque.partition_consumer p set last_tick = v_tick where p.queue_id = v_queue.queue_id and p.next_n is not null;
     return v_count;

@@ -65,10 +65,13 @@ create table pgque.queue (
     queue_event_seq          text not null,
     queue_tick_seq           text not null,
     queue_extra_maint        text[],
-    queue_max_retries        int4
+    queue_max_retries        int4,
+    queue_first_tick         bigint not null default 1
 );
 comment on table pgque.queue is 'One row a queue; settings are changed with pgque.set_queue_config.';
 comment on column pgque.queue.queue_switch_step2 is 'NULL between the two steps of a rotation.';
+comment on column pgque.queue.queue_first_tick is
+    'Oldest tick that can be read from: the events behind it are all there.';
 comment on column pgque.queue.queue_max_retries is 'Redeliveries before a dead letter; NULL means 5.';
 
 create table pgque.consumer (
@@ -403,5 +406,6 @@ create type pgque_internal.queue_state as (
     last_seq      bigint,
     last_time     timestamptz,
     prev_time     timestamptz,
+    served        boolean,
     settled       boolean
 );
