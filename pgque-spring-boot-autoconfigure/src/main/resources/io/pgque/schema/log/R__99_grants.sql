@@ -6,7 +6,9 @@
 --     named for nobody below is for the owner alone.
 --   * Payloads are readable by readers only.
 --   * Administrators may create functions in schema pgque (hooks); none of ours looks anything up there by an
---     unqualified name, and everything internal is in a schema closed to them.
+--     unqualified name, and everything internal is in a schema where they can create nothing. Of what is in there,
+--     writers may call the functions of the capture triggers, which run with the rights of whoever makes a change
+--     and do nothing that he could not do himself.
 
 -- Release of this schema.
 create or replace function pgque.version() returns text
@@ -30,6 +32,7 @@ revoke all on all tables in schema pgque, pgque_internal from public;
 
 grant usage on schema pgque to pgque_reader, pgque_writer, pgque_admin;
 grant create on schema pgque to pgque_admin;
+grant usage on schema pgque_internal to pgque_writer;
 
 grant select on pgque.queue, pgque.consumer, pgque.tick, pgque.subscription, pgque.event_template, pgque.retry_queue,
     pgque.dead_letter, pgque.config, pgque.partition_consumer, pgque.partition_slot, pgque.partition_slot_status to pgque_reader;
@@ -49,6 +52,21 @@ grant execute on function
     pgque.dlq_replay(bigint),
     pgque.dlq_redeliver(bigint),
     pgque.dlq_replay_all(text)
+to pgque_writer;
+
+grant execute on function
+    pgque_internal.capture(text, text[], text, text, text, oid, text, text, record, record),
+    pgque_internal.capture_options(text[]),
+    pgque_internal.capture_columns(oid),
+    pgque_internal.capture_query(text[], text[], boolean),
+    pgque_internal.capture_expressions(text, text[], text),
+    pgque_internal.capture_encode(text, text, text, text, text[], text[], boolean[], text[], text[], text[]),
+    pgque_internal.capture_json(text[], text[], text[], boolean[]),
+    pgque_internal.capture_url(text[], text[], boolean[]),
+    pgque_internal.capture_insert(text[], text[], boolean[]),
+    pgque_internal.capture_key(text[], text[], text[]),
+    pgque_internal.capture_update(text[], text[], text[], boolean[], text[]),
+    pgque._urlencode(text)
 to pgque_writer;
 
 grant execute on function
@@ -132,7 +150,6 @@ grant execute on function
     pgque.seq_getval(text),
     pgque.seq_setval(text, bigint),
     pgque.upgrade_schema(),
-    pgque._urlencode(text),
     pgque.ticker(),
     pgque.ticker(text),
     pgque.ticker(text, bigint, timestamptz, bigint),
@@ -150,7 +167,10 @@ grant execute on function
     pgque.repair_queue(text),
     pgque.status(),
     pgque.event_dead(bigint, bigint, text, timestamptz, xid8, int4, text, text, text, text, text, text),
-    pgque.dlq_purge(text, interval)
+    pgque.dlq_purge(text, interval),
+    pgque.jsontriga(),
+    pgque.logutriga(),
+    pgque.sqltriga()
 to pgque_admin;
 
 grant execute on procedure pgque.ticker_loop() to pgque_admin;
