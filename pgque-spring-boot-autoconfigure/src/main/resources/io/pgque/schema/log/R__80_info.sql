@@ -146,7 +146,7 @@ begin
          coalesce('job ' || v_config.ticker_job_id, 'no job of the database ticks')),
         ('maintenance', case when v_config.maint_job_id is null then 'stopped' else 'scheduled' end,
          coalesce('job ' || v_config.maint_job_id, 'no job of the database runs maintenance'));
-    if not exists (select from pg_extension e where e.extname = 'pg_cron') then
+    if pgque_internal.pg_cron_version() is null then
         return query values
             ('pg_cron', 'unavailable',
              'not installed in this database: call pgque.ticker() several times a second, pgque.maint_retry_events()'
