@@ -45,6 +45,13 @@ class RingTests {
 		this.engine.update("update pgque_internal.ring set ring_min_bytes = 0, ring_min_age = '0'");
 	}
 
+	/**
+	 * Ticks are kept as long as the events behind them.
+	 */
+	private void rotateAlways(String queue) {
+		this.engine.configure(queue, "rotation_period", "1 microsecond");
+	}
+
 	@AfterEach
 	void dropQueues() {
 		this.engine.values(Integer.class, "select pgque.drop_queue(queue_name, true) from pgque.queue");
@@ -53,6 +60,7 @@ class RingTests {
 	@Test
 	void nothingIsLostAndSpaceComesBack() {
 		String queue = this.engine.queue("c1", "c2");
+		rotateAlways(queue);
 		List<Message> first = new ArrayList<>();
 		List<Message> second = new ArrayList<>();
 		Set<Integer> tickSlots = new HashSet<>();
@@ -80,6 +88,7 @@ class RingTests {
 	@Test
 	void idleEngineEmptiesAllButOneSlot() {
 		String queue = this.engine.queue("c");
+		rotateAlways(queue);
 		for (int i = 0; i < 60; i++) {
 			this.engine.send(queue, 1);
 			this.engine.tick(queue);
@@ -97,6 +106,7 @@ class RingTests {
 	@Test
 	void newestTicksAreKept() {
 		String queue = this.engine.queue("c");
+		rotateAlways(queue);
 		for (int i = 0; i < ROUNDS; i++) {
 			this.engine.send(queue, 1);
 			long newest = this.engine.tick(queue);

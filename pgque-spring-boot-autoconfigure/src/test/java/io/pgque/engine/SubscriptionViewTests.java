@@ -88,6 +88,7 @@ class SubscriptionViewTests {
 				this.engine.idOf(queue), consumer("whole")))
 			.isEqualTo(tuple(4711, 1L, 99999999L, 2L, "coop_main"));
 		assertThat(row(queue, "whole")).isEqualTo(tuple(1L, 99999999L, 2L, "coop_main"));
+		this.engine.update("update pgque.subscription set sub_role = 'normal' where sub_batch = 99999999");
 		assertThat(this.engine.ack(99999999)).isEqualTo(1);
 	}
 
