@@ -28,6 +28,8 @@ class LateSlotTests {
 
 	private String queue;
 
+	private int tick;
+
 	@BeforeEach
 	void createQueue() {
 		this.calls = new SqlCalls(this.database);
@@ -229,8 +231,6 @@ class LateSlotTests {
 		this.calls.integer("select pgque.unregister_subconsumer(?, 'c', 'member')", this.queue);
 		assertThat(change(0)).as("is plain").isTrue();
 	}
-
-	private int tick;
 
 	/**
 	 * Send an event for each key, its payload the key and the number of the tick behind

@@ -4,6 +4,7 @@ import java.sql.Connection;
 import java.sql.Statement;
 import java.util.List;
 
+import org.assertj.core.api.InstanceOfAssertFactories;
 import org.assertj.core.groups.Tuple;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -154,7 +155,7 @@ class LeaseTests {
 		assertThat(this.calls.row("select * from pgque.settle(?, null, array[?]::bigint[], '{1 s}', '{why}', '{f}')",
 				message.batch(), message.id()))
 			.extracting(Tuple::toList)
-			.asInstanceOf(org.assertj.core.api.InstanceOfAssertFactories.LIST)
+			.asInstanceOf(InstanceOfAssertFactories.LIST)
 			.startsWith(false, 0);
 		assertThat(this.calls.integer("select pgque.ack(?)", message.batch())).isZero();
 		assertThat(this.calls.error("select * from pgque.receive_page(?, 0, 1, 1)", message.batch()))

@@ -47,6 +47,9 @@ declare
     v_sub    record;
     v_cursor pgque_internal.cursor;
     v_tick   bigint;
+    v_xid    bigint := pg_current_xact_id()::text::bigint;
+    v_made   bigint;
+    v_here   xid8;
     v_count  bigint;
 begin
     perform pgque_internal.require_read_committed('repair_queue');
@@ -62,8 +65,16 @@ begin
         execute format('lock table %s in access exclusive mode', v_leaf);
     end loop;
 
-    -- What is not settled, by the old transaction ids: of a member of a group its open batch, of everybody else
-    -- all behind its position.
+    -- Where the newest tick is of the other cluster, nobody has seen what was appended since the restore: by ids
+    -- drawn after that tick, or, where a redelivery keeps its old one, by a transaction of this cluster. That one
+    -- came after the table had been made here, and the row bears it, or a subtransaction of it.
+    v_here := case when pg_snapshot_xmax(v_last.tick_snapshot) > pg_snapshot_xmax(pg_current_snapshot())
+                   then pg_snapshot_xmax(pg_current_snapshot()) else '0' end;
+    select v_xid - age(a.xmin) into v_made from pg_attribute a
+    where a.attrelid = 'pgque.event_template'::regclass and a.attname = 'ev_id';
+
+    -- What else is not settled, by the old transaction ids: of a member of a group its open batch, of everybody
+    -- else all behind its position.
     create temporary table repaired (like pgque.event_template) on commit drop;
     for v_sub in
         select s.sub_id, s.sub_part, s.sub_parts, s.sub_role = 'coop_member' as member, c.cur_prefix,
@@ -86,14 +97,17 @@ begin
                 select e.ev_id, e.ev_time, e.ev_txid, $1, e.ev_retry, e.ev_type, e.ev_data, e.ev_extra1, e.ev_extra2,
                        e.ev_extra3, e.ev_extra4, e.ev_queue, $2
                 from %s e
-                where not pg_visible_in_snapshot(e.ev_txid, $3)
-                  and (not $4 or pg_visible_in_snapshot(e.ev_txid, $5))
-                  and ($6 is null or e.ev_id > $6 or not pg_visible_in_snapshot(e.ev_txid, $5))
+                where (not pg_visible_in_snapshot(e.ev_txid, $3)
+                           and (not $4 or pg_visible_in_snapshot(e.ev_txid, $5))
+                           and ($6 is null or e.ev_id > $6 or not pg_visible_in_snapshot(e.ev_txid, $5))
+                       or not $4 and e.ev_txid < $9
+                           and case when e.ev_owner is null then e.ev_id > $10
+                                    else e.ev_txid::text::bigint between $11 and $12 - age(e.xmin) end)
                   and (e.ev_owner is null or e.ev_owner = $1)
                   and ($7 is null or pgque.slot_of(e.ev_extra1, $7) = $8)
                 $query$, v_leaf)
             using v_sub.sub_id, v_queue.queue_cur_table, v_sub.seen, v_sub.member, v_sub.opened, v_sub.cur_prefix,
-                v_sub.sub_parts, v_sub.sub_part;
+                v_sub.sub_parts, v_sub.sub_part, v_here, v_last.tick_event_seq, v_made, v_xid;
         end loop;
     end loop;
 
