@@ -300,25 +300,18 @@ class RotationTests {
 	}
 
 	@Test
-	void tablesOfADroppedQueueOutliveOpenSenders() throws SQLException {
+	void positionWhoseEventsAreGoneDoesNotExist() {
 		String queue = this.engine.queue("c");
-		String other = this.engine.queue();
-		int id = this.engine.idOf(queue);
-		try (Session sender = Session.transactional(this.database)) {
-			sender.send(other, "x");
-			assertThat(this.engine.value(Integer.class, "select pgque.drop_queue(?, true)", queue)).isEqualTo(1);
-			assertThat(this.engine.rows("select * from pgque.queue where queue_id = ?", id)).isEmpty();
-			assertThat(relations(id)).isNotEmpty();
-			maint();
-			assertThat(relations(id)).isNotEmpty();
-			this.engine.value(Integer.class, "select pgque.create_queue(?)", queue);
-			assertThat(this.engine.send(queue, "new")).isEqualTo(1);
-			sender.connection().commit();
+		this.engine.send(queue, 1);
+		long tick = this.engine.tick(queue);
+		this.engine.drain(queue, "c");
+		for (int i = 0; i < 3; i++) {
+			rotate(queue);
 		}
-		assertThat(maint()).isEqualTo(1);
-		assertThat(relations(id)).isEmpty();
-		assertThat(this.engine.send(queue, "new")).isEqualTo(2);
-		assertThat(this.engine.send(other, "x")).isEqualTo(2);
+		assertThat(this.engine.error("select pgque.register_consumer_at(?, 'rewound', 1)", queue).message())
+			.contains("tick not found");
+		assertThat(this.engine.value(Integer.class, "select pgque.register_consumer_at(?, 'newest', ?)", queue, tick))
+			.isEqualTo(1);
 	}
 
 	private void rotate(String queue) {
@@ -361,13 +354,6 @@ class RotationTests {
 
 	private List<org.assertj.core.groups.Tuple> operations() {
 		return this.engine.rows("select func_name, func_arg from pgque.maint_operations()");
-	}
-
-	private List<String> relations(int queueId) {
-		return this.engine.values(String.class,
-				"select relname::text from pg_catalog.pg_class"
-						+ " where relnamespace = 'pgque'::regnamespace and relname ~ ('^event_' || ? || '(_|$)')",
-				queueId);
 	}
 
 	private static java.util.function.Consumer<SqlError> maintFailure() {

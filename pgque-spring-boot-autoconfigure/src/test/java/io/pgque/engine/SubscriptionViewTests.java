@@ -88,6 +88,10 @@ class SubscriptionViewTests {
 				this.engine.idOf(queue), consumer("whole")))
 			.isEqualTo(tuple(4711, 1L, 99999999L, 2L, "coop_main"));
 		assertThat(row(queue, "whole")).isEqualTo(tuple(1L, 99999999L, 2L, "coop_main"));
+		assertThat(this.engine.value(Boolean.class,
+				"select sub_active = '2001-02-03 04:05:06+00' from pgque.subscription where sub_id = 4711"))
+			.isTrue();
+		// The main row of a group has no batch to finish.
 		this.engine.update("update pgque.subscription set sub_role = 'normal' where sub_batch = 99999999");
 		assertThat(this.engine.ack(99999999)).isEqualTo(1);
 	}

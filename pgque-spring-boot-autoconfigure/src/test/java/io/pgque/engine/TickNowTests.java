@@ -226,6 +226,25 @@ class TickNowTests {
 	}
 
 	@Test
+	void resumedQueueIsLookedAt() throws SQLException {
+		for (String parameter : List.of("ticker_paused", "external_ticker")) {
+			String queue = this.engine.queue("c");
+			try (Session sender = Session.transactional(this.database);
+					Session ticker = Session.autoCommit(this.database)) {
+				sender.send(queue, "late");
+				this.engine.value(Long.class, "select pgque.ticker(?)", queue);
+				this.engine.configure(queue, parameter, "true");
+				sender.connection().commit();
+				assertThat(ticker.column(String.class, "select queue_name from pgque.tick_now()")).isEmpty();
+				this.engine.configure(queue, parameter, "false");
+				assertThat(ticker.column(String.class, "select queue_name from pgque.tick_now()"))
+					.containsExactly(queue);
+			}
+			assertThat(this.engine.drain(queue, "c")).extracting(Message::payload).containsExactly("late");
+		}
+	}
+
+	@Test
 	void everyTickNotifies() throws SQLException {
 		String queue = this.engine.queue();
 		String external = this.engine.queue();
