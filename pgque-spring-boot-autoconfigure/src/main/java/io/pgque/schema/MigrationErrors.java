@@ -45,12 +45,28 @@ final class MigrationErrors {
 	}
 
 	private static @Nullable String remedy(@Nullable SQLException failure) {
+		if (isUnreachable(failure)) {
+			return "Check that the database is running and that spring.datasource.url leads to it";
+		}
 		if (failure instanceof SQLTransientConnectionException) {
 			return "Installing takes three connections at a time: set pgque.schema.url, which gets them without the "
 					+ "pool, or allow the pool more";
 		}
 		return (failure != null && "55P03".equals(failure.getSQLState()))
 				? "Another instance has been installing it for long: look at what it waits for" : null;
+	}
+
+	/**
+	 * A pool tells of its timeout; why it waited is among the causes.
+	 */
+	private static boolean isUnreachable(@Nullable Throwable failure) {
+		for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+			String state = (cause instanceof SQLException sql) ? sql.getSQLState() : null;
+			if (state != null && state.startsWith("08")) {
+				return true;
+			}
+		}
+		return false;
 	}
 
 	private static PgqueException missingPrivilege(String text, Exception failure) {

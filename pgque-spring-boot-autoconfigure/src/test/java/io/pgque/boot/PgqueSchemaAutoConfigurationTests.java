@@ -210,6 +210,17 @@ class PgqueSchemaAutoConfigurationTests {
 	}
 
 	@Test
+	void databaseOutOfReachIsTold() {
+		this.runner
+			.withPropertyValues("spring.datasource.url=jdbc:postgresql://localhost:1/nowhere",
+					"spring.datasource.hikari.connection-timeout=300")
+			.run((context) -> assertThat(context).getFailure()
+				.rootCause()
+				.satisfies((root) -> assertThat(context.getStartupFailure()).hasStackTraceContaining(
+						"Check that the database is running and that spring.datasource.url leads to it")));
+	}
+
+	@Test
 	void poolThatIsTooSmallIsTold() {
 		try (HikariDataSource pool = this.database.pool(1)) {
 			pool.setConnectionTimeout(250);
