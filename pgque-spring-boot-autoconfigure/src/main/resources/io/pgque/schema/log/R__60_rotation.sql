@@ -178,9 +178,9 @@ begin
 end
 $$;
 
--- Runs all maintenance: turns the rings of queues, ticks and cursors, runs the queues' hooks, removes what
--- dropped queues and ended subscriptions left. Retries are moved by maint_retry_events. Call it every half
--- minute or so.
+-- Runs all maintenance: turns the rings of queues, ticks and cursors, runs the queues' hooks, removes expired
+-- idempotency keys and what dropped queues and ended subscriptions left. Retries are moved by
+-- maint_retry_events. Call it every half minute or so.
 --   result  sum of what the operations returned
 create or replace function pgque.maint() returns integer
 language plpgsql security definer
@@ -205,7 +205,7 @@ begin
         where o.func_name <> all (array['vacuum', 'pgque.maint_rotate_tables_step1', 'pgque.maint_rotate_tables_step2'])
         union all
         select 'pgque_internal.' || f, null, 1 + n::int4
-        from unnest(array['exchange_all_slots', 'drop_dead_leases', 'drop_consumers', 'turn_cursor_ring', 'turn_tick_ring']) with ordinality u (f, n)
+        from unnest(array['exchange_all_slots', 'drop_dead_leases', 'drop_consumers', 'drop_expired_keys', 'turn_cursor_ring', 'turn_tick_ring']) with ordinality u (f, n)
         union all
         select o.func_name, o.func_arg, 10
         from pgque.maint_operations() o

@@ -178,3 +178,16 @@ grant execute on function
 to pgque_admin;
 
 grant execute on procedure pgque.ticker_loop() to pgque_admin;
+
+-- Options of a send.
+grant execute on function
+    pgque.send_idem(text, text, text, text, interval, text),
+    pgque.send_idem(text, text, jsonb, text, interval, text),
+    pgque.send_idem_checked(text, text, text, text, interval, text),
+    pgque.send_idem_checked(text, text, jsonb, text, interval, text)
+to pgque_writer;
+
+grant execute on function
+    pgque.maint_idem(),
+    pgque.maint_idem(text)
+to pgque_admin;
