@@ -86,6 +86,48 @@ begin
 end
 $$;
 
+-- Appends many events in one statement; a NULL array is one of NULLs.
+create or replace function pgque_internal.append_mixed(
+    i_queue text, i_types text[], i_data text[], i_extra1 text[], i_extra2 text[], i_extra3 text[], i_extra4 text[])
+returns bigint[]
+language plpgsql
+as $$
+declare
+    v_count int4 := pg_catalog.cardinality(i_data);
+    v_queue pgque.queue;
+    v_txid  xid8;
+    v_ids   bigint[];
+begin
+    if i_data is null then
+        raise exception 'payloads must not be null';
+    end if;
+    if i_types is null then
+        raise exception 'types must not be null';
+    end if;
+    if pg_catalog.cardinality(i_types) <> v_count or pg_catalog.cardinality(i_extra1) <> v_count
+       or pg_catalog.cardinality(i_extra2) <> v_count or pg_catalog.cardinality(i_extra3) <> v_count
+       or pg_catalog.cardinality(i_extra4) <> v_count then
+        raise exception 'arrays differ in length: types %, payloads %, extra1 %, extra2 %, extra3 %, extra4 %',
+            pg_catalog.cardinality(i_types), v_count, pg_catalog.cardinality(i_extra1), pg_catalog.cardinality(i_extra2),
+            pg_catalog.cardinality(i_extra3), pg_catalog.cardinality(i_extra4);
+    end if;
+    if v_count = 0 then
+        return '{}';
+    end if;
+    v_queue := pgque_internal.writable_queue(i_queue);
+
+    v_txid := pg_catalog.pg_current_xact_id();
+    v_ids := array(select pg_catalog.nextval(v_queue.queue_event_seq::regclass)
+                   from pg_catalog.generate_series(1, v_count));
+    insert into pgque.event (ev_id, ev_time, ev_txid, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4,
+                             ev_queue, ev_slot)
+    select pg_catalog.unnest(v_ids), pg_catalog.now(), v_txid, pg_catalog.unnest(i_types), pg_catalog.unnest(i_data),
+           pg_catalog.unnest(i_extra1), pg_catalog.unnest(i_extra2), pg_catalog.unnest(i_extra3), pg_catalog.unnest(i_extra4),
+           v_queue.queue_id, v_queue.queue_cur_table;
+    return v_ids;
+end
+$$;
+
 -- Sends one event of type 'default'.
 --   queue_name  queue
 --   payload     data; stored as its canonical text
@@ -140,6 +182,31 @@ begin
 end
 $$;
 
+-- Sends one event with a partition key: events of one key are delivered in their order to partitioned consumers.
+--   i_queue          queue
+--   i_type           event type
+--   i_payload        data; stored as its canonical text
+--   i_partition_key  key, stored in extra1
+--   result           event id
+create or replace function pgque.send(i_queue text, i_type text, i_payload jsonb, i_partition_key text) returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return pgque_internal.append_event(i_queue, i_type, i_payload::text, i_partition_key, null, null, null);
+end
+$$;
+
+-- Same, with data that is stored as it is.
+create or replace function pgque.send(i_queue text, i_type text, i_payload text, i_partition_key text) returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return pgque_internal.append_event(i_queue, i_type, i_payload, i_partition_key, null, null, null);
+end
+$$;
+
 -- Sends many events of type 'default'.
 --   queue_name  queue
 --   payloads    data, one event each; an array of several dimensions is taken flat
@@ -191,6 +258,23 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return pgque_internal.append_events(queue_name, type_name, payloads);
+end
+$$;
+
+-- Sends many events, each with its own type and extra columns.
+--   i_queue             queue
+--   i_types             types, one for each payload
+--   i_payloads          data, one event each; errors 'payloads must not be null', 'arrays differ in length: …'
+--   i_extra1..i_extra4  extra columns, as of insert_event, one for each payload; NULL: none has it
+--   result              event ids in the order of the payloads, ascending
+create or replace function pgque.send_events(
+    i_queue text, i_types text[], i_payloads text[], i_extra1 text[], i_extra2 text[], i_extra3 text[], i_extra4 text[])
+returns bigint[]
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return pgque_internal.append_mixed(i_queue, i_types, i_payloads, i_extra1, i_extra2, i_extra3, i_extra4);
 end
 $$;
 

@@ -181,6 +181,9 @@ grant execute on procedure pgque.ticker_loop() to pgque_admin;
 
 -- Options of a send.
 grant execute on function
+    pgque.send(text, text, jsonb, text),
+    pgque.send(text, text, text, text),
+    pgque.send_events(text, text[], text[], text[], text[], text[], text[]),
     pgque.send_idem(text, text, text, text, interval, text),
     pgque.send_idem(text, text, jsonb, text, interval, text),
     pgque.send_idem_checked(text, text, text, text, interval, text),
