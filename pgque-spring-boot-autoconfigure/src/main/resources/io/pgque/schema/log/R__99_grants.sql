@@ -194,3 +194,10 @@ grant execute on function
     pgque.maint_idem(),
     pgque.maint_idem(text)
 to pgque_admin;
+
+-- Configuration in one call.
+grant execute on function
+    pgque.create_queue(text, jsonb),
+    pgque.pause_queue(text),
+    pgque.resume_queue(text)
+to pgque_admin;
