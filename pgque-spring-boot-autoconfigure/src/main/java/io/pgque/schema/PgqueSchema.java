@@ -41,7 +41,7 @@ public final class PgqueSchema {
 	 */
 	static String lastMigration(Release release) {
 		// One line for each release that comes with new versioned migrations.
-		return "2";
+		return "1";
 	}
 
 }

@@ -125,6 +125,17 @@ class EscalationTests {
 	}
 
 	@Test
+	void operatorsOfTheCallersPathAreNotUsed() {
+		this.owner
+			.execute("create function public.foreign_operator(integer, numeric) returns numeric language plpgsql as"
+					+ " $$ begin raise exception 'operator called by %', current_user; end $$");
+		this.owner.execute("create operator public./ (leftarg = integer, rightarg = numeric,"
+				+ " function = public.foreign_operator)");
+		this.owner.value(Integer.class, "select pgque.set_tick_period_ms(1000)");
+		this.owner.execute("call pgque.ticker_loop()");
+	}
+
+	@Test
 	void functionsOfTheEngineCannotBeReplaced() {
 		for (String statement : new String[] {
 				"create or replace function pgque.version() returns text language sql as $$ select 'mine' $$",

@@ -495,7 +495,9 @@ declare
     v_period interval;
     v_next   timestamptz;
 begin
-    select pg_catalog.make_interval(secs => c.tick_period_ms / 1000.0) into v_period from pgque.config c;
+    -- Without a search path of its own, which it can't have since it commits, operators must match exactly.
+    select pg_catalog.make_interval(secs => c.tick_period_ms::float8 operator(pg_catalog./) 1000::float8) into v_period
+    from pgque.config c;
     v_next := v_start;
     loop
         perform pgque.ticker();

@@ -266,7 +266,7 @@ comment on view pgque.subscription is
     'Inserts, updates and deletes are carried over to the storage.';
 
 -- ---------------------------------------------------------------------------------------------------
--- Retries, dead letters, configuration
+-- Retries and dead letters
 -- ---------------------------------------------------------------------------------------------------
 
 create table pgque.retry_queue (
@@ -316,6 +316,28 @@ create table pgque.dead_letter (
 create index dl_time_idx on pgque.dead_letter (dl_queue_id, dl_time);
 create index dl_consumer_idx on pgque.dead_letter (dl_consumer_id);
 comment on table pgque.dead_letter is 'Events that a consumer gave up.';
+
+-- ---------------------------------------------------------------------------------------------------
+-- Idempotent sends. Keys refer to no queue by a foreign key: its check would lock the queue's row in every send,
+-- and so keep rotation from it for as long as senders overlap.
+-- ---------------------------------------------------------------------------------------------------
+
+create table pgque.idem (
+    queue_id   int4 not null,
+    idem_key   text not null,
+    event_id   bigint,
+    expires_at timestamptz not null,
+    idem_hash  bytea,
+    constraint idem_pkey primary key (queue_id, idem_key)
+);
+create index idem_expires_idx on pgque.idem (expires_at, queue_id);
+comment on table pgque.idem is 'Keys of idempotent sends, until they expire.';
+comment on column pgque.idem.event_id is 'Event that the key stands for.';
+comment on column pgque.idem.idem_hash is 'SHA-256 of type and payload; NULL: unknown, and equal to any.';
+
+-- ---------------------------------------------------------------------------------------------------
+-- Partitions and configuration
+-- ---------------------------------------------------------------------------------------------------
 
 create table pgque.partition_consumer (
     queue_id int4 not null constraint partition_consumer_queue_fkey references pgque.queue on delete cascade,
