@@ -19,10 +19,11 @@ record JavaSource(String path, String text) {
 
 	/**
 	 * A comment, a text block, a string or a character. What begins first wins, hence a
-	 * comment mark within a string is none.
+	 * comment mark within a string is none. Possessive where it repeats alternatives: the
+	 * stack would not hold a long text block otherwise.
 	 */
 	private static final Pattern TOKEN = Pattern.compile("//[^\\n]*|/\\*(?s:.*?)\\*/"
-			+ "|(?<literal>\"\"\"(?s:(?:\\\\.|.)*?)\"\"\"|\"(?:\\\\.|[^\"\\\\\\n])*\")|'(?:\\\\.|[^'\\\\\\n])+'");
+			+ "|(?<literal>\"\"\"(?s:[^\"\\\\]|\\\\.|\"(?!\"\"))*+\"\"\"|\"(?:\\\\.|[^\"\\\\\\n])*+\")|'(?:\\\\.|[^'\\\\\\n])++'");
 
 	/**
 	 * Read all source files below a folder of this module.

@@ -38,6 +38,16 @@ class JavaSourceTests {
 	}
 
 	@Test
+	void longLiteralsAreRead() {
+		String block = "\"\"\"\n" + "line \\t \"quoted\" \n".repeat(10_000) + "\"\"\"";
+		assertThat(new JavaSource("A.java", "String a = " + block + "; // comment").code())
+			.isEqualTo("String a = " + block + "; ");
+		String string = "\"" + "text \\\" ".repeat(10_000) + "\"";
+		assertThat(new JavaSource("A.java", "String a = " + string + "; // comment").code())
+			.isEqualTo("String a = " + string + "; ");
+	}
+
+	@Test
 	void knowsItsPackage() {
 		assertThat(this.source.folder()).isEqualTo("io/pgque/client");
 		assertThat(this.source.isWithin("io.pgque.client")).isTrue();
