@@ -139,6 +139,15 @@ class GrantTests {
 	}
 
 	@Test
+	void internalTypesAreForTheOwnerAlone() {
+		assertThat(this.owner.values(String.class, """
+				select t.oid::regtype::text from pg_catalog.pg_type t
+				where t.typnamespace = 'pgque_internal'::regnamespace
+				  and has_type_privilege('pgque_admin', t.oid, 'usage')
+				""")).isEmpty();
+	}
+
+	@Test
 	void publicHoldsNothing() {
 		assertThat(this.owner.values(String.class, """
 				select p.oid::regprocedure::text

@@ -30,6 +30,21 @@ revoke all on all functions in schema pgque, pgque_internal from public;
 revoke all on all procedures in schema pgque, pgque_internal from public;
 revoke all on all tables in schema pgque, pgque_internal from public;
 
+-- A column of an internal row type, in anybody's table, would keep the next release from changing ours.
+do $$
+declare
+    v_type text;
+begin
+    for v_type in
+        select pg_catalog.format_type(t.oid, null)
+        from pg_catalog.pg_type t
+        where t.typnamespace = 'pgque_internal'::regnamespace and t.typelem = 0
+    loop
+        execute format('revoke usage on type %s from public', v_type);
+    end loop;
+end
+$$;
+
 grant usage on schema pgque to pgque_reader, pgque_writer, pgque_admin;
 grant create on schema pgque to pgque_admin;
 grant usage on schema pgque_internal to pgque_writer;
