@@ -6,7 +6,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import org.springframework.jdbc.core.JdbcTemplate;
+
 import io.pgque.engine.CapturedTable.Event;
+import io.pgque.engine.Engine.SqlError;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
 import io.pgque.testsupport.TestDatabase.LoginRole;
@@ -51,7 +54,7 @@ class CaptureTriggerRoleTests {
 		CapturedTable table = new CapturedTable(this.database, "id int primary key").capture("jsontriga");
 		for (LoginRole role : List.of(this.database.createLogin(), this.database.createLogin("pgque_reader"))) {
 			table.run("grant insert on $t to " + role.name());
-			assertThat(SqlErrors.error(() -> table.run(role.jdbc(), "insert into $t values (1)")).getSQLState())
+			assertThat(SqlError.by(() -> table.run(role.jdbc(), "insert into $t values (1)")).state())
 				.isEqualTo("42501");
 		}
 		assertThat(table.rows()).isZero();
@@ -64,9 +67,9 @@ class CaptureTriggerRoleTests {
 		for (String member : List.of("pgque_reader", "pgque_writer")) {
 			LoginRole role = this.database.createLogin(member);
 			table.run("alter table $t owner to " + role.name());
-			assertThat(SqlErrors.error(() -> table.run(role.jdbc(),
+			assertThat(SqlError.by(() -> table.run(role.jdbc(),
 					"create trigger t after insert on $t for each row execute function pgque." + function + "('q')"))
-				.getSQLState()).isEqualTo("42501");
+				.state()).isEqualTo("42501");
 		}
 	}
 
@@ -96,8 +99,23 @@ class CaptureTriggerRoleTests {
 				"ev_extra3=(select count(*) from public.secret)");
 		LoginRole writer = this.database.createLogin("pgque_writer");
 		table.run("grant insert on $t to " + writer.name());
-		assertThat(SqlErrors.error(() -> table.run(writer.jdbc(), "insert into $t values (1)")).getSQLState())
-			.isEqualTo("42501");
+		assertThat(SqlError.by(() -> table.run(writer.jdbc(), "insert into $t values (1)")).state()).isEqualTo("42501");
+	}
+
+	@Test
+	void overloadsOfAnAdministratorAreNotCalled() {
+		JdbcTemplate admin = this.database.createLogin("pgque_admin").jdbc();
+		for (String overload : List.of("insert_event(text, text, text, text, text, text, varchar)",
+				"insert_event(varchar, text, text, text, text, text, text)", "_urlencode(varchar)", "_urlencode(name)",
+				"capture(text, text[], text, text, text, oid, text, text, anyelement, anyelement)")) {
+			admin.execute("create function pgque." + overload
+					+ " returns text language plpgsql as $$ begin raise exception 'called'; end $$");
+		}
+		for (String function : List.of("jsontriga", "logutriga", "sqltriga")) {
+			CapturedTable table = new CapturedTable(this.database, "id int primary key, name text").capture(function);
+			table.run("insert into $t values (1, 'a b')", "update $t set name = 'c'", "delete from $t", "truncate $t");
+			assertThat(table.events()).hasSize(4);
+		}
 	}
 
 	@Test

@@ -5,11 +5,11 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.postgresql.util.ServerErrorMessage;
 
 import org.springframework.jdbc.core.JdbcTemplate;
 
 import io.pgque.engine.CapturedTable.Event;
+import io.pgque.engine.Engine.SqlError;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
 
@@ -30,9 +30,9 @@ class CaptureTriggerTests {
 	void queueIsNeeded(String function) {
 		CapturedTable table = new CapturedTable(this.database, "id int primary key");
 		table.run("create trigger t before insert on $t for each row execute function pgque." + function + "()");
-		ServerErrorMessage error = SqlErrors.error(() -> table.run("insert into $t values (1)"));
-		assertThat(error.getMessage()).isEqualTo("Trigger needs queue name");
-		assertThat(error.getSQLState()).isEqualTo("P0001");
+		SqlError error = SqlError.by(() -> table.run("insert into $t values (1)"));
+		assertThat(error.message()).isEqualTo("Trigger needs queue name");
+		assertThat(error.state()).isEqualTo("P0001");
 	}
 
 	@ParameterizedTest
@@ -40,16 +40,16 @@ class CaptureTriggerTests {
 			"ev_extra5=1", "ev_data=1", "skip=1", "pkey=nothing", "pkey=id,nothing" })
 	void argumentsAreChecked(String argument) {
 		CapturedTable table = new CapturedTable(this.database, "id int primary key").capture("jsontriga", argument);
-		ServerErrorMessage error = SqlErrors.error(() -> table.run("insert into $t values (1)"));
-		assertThat(error.getMessage()).isEqualTo("bad argument: " + argument);
-		assertThat(error.getSQLState()).isEqualTo("P0001");
+		SqlError error = SqlError.by(() -> table.run("insert into $t values (1)"));
+		assertThat(error.message()).isEqualTo("bad argument: " + argument);
+		assertThat(error.state()).isEqualTo("P0001");
 	}
 
 	@Test
 	void changeFailsWithItsEvent() {
 		CapturedTable table = new CapturedTable(this.database, "id int primary key");
 		table.run("create trigger t after insert on $t for each row execute function pgque.jsontriga('nowhere')");
-		assertThat(SqlErrors.error(() -> table.run("insert into $t values (1)")).getMessage())
+		assertThat(SqlError.by(() -> table.run("insert into $t values (1)")).message())
 			.isEqualTo("queue not found: nowhere");
 		assertThat(table.rows()).isZero();
 	}
@@ -69,9 +69,9 @@ class CaptureTriggerTests {
 		CapturedTable table = new CapturedTable(this.database, "a int, b int").capture(function);
 		table.run("insert into $t values (1, 2)");
 		for (String change : List.of("update $t set b = 3", "delete from $t")) {
-			ServerErrorMessage error = SqlErrors.error(() -> table.run(change));
-			assertThat(error.getMessage()).startsWith("Update/Delete on table without pkey");
-			assertThat(error.getSQLState()).isEqualTo("P0001");
+			SqlError error = SqlError.by(() -> table.run(change));
+			assertThat(error.message()).startsWith("Update/Delete on table without pkey");
+			assertThat(error.state()).isEqualTo("P0001");
 		}
 		table.run("truncate $t");
 		assertThat(table.events()).hasSize(2);
@@ -83,8 +83,8 @@ class CaptureTriggerTests {
 				"pkey=b , a");
 		table.run("insert into $t values (1, 2, 3)", "update $t set c = 4", "delete from $t");
 		assertThat(table.events()).extracting(Event::type).containsExactly("I:b,a", "U:b,a", "D:b,a");
-		assertThat(SqlErrors.error(() -> table.run("insert into $t values (1, 2, 3)", "update $t set a = null"))
-			.getMessage()).startsWith("primary key update not allowed");
+		assertThat(SqlError.by(() -> table.run("insert into $t values (1, 2, 3)", "update $t set a = null")).message())
+			.startsWith("primary key update not allowed");
 	}
 
 	@ParameterizedTest
@@ -92,9 +92,9 @@ class CaptureTriggerTests {
 	void keyMustNotChange(String function) {
 		CapturedTable table = table(function);
 		table.run("insert into $t values (1, 'a')", "update $t set id = 1");
-		ServerErrorMessage error = SqlErrors.error(() -> table.run("update $t set id = 2"));
-		assertThat(error.getMessage()).startsWith("primary key update not allowed");
-		assertThat(error.getSQLState()).isEqualTo("P0001");
+		SqlError error = SqlError.by(() -> table.run("update $t set id = 2"));
+		assertThat(error.message()).startsWith("primary key update not allowed");
+		assertThat(error.state()).isEqualTo("P0001");
 		assertThat(table.events()).hasSize(2);
 	}
 
@@ -106,9 +106,9 @@ class CaptureTriggerTests {
 		table.capture(function, "deny");
 		for (String change : List.of("insert into $t values (2, 'b')", "update $t set name = 'b'", "delete from $t",
 				"truncate $t")) {
-			ServerErrorMessage error = SqlErrors.error(() -> table.run(change));
-			assertThat(error.getMessage()).startsWith("change not allowed");
-			assertThat(error.getSQLState()).isEqualTo("P0001");
+			SqlError error = SqlError.by(() -> table.run(change));
+			assertThat(error.message()).startsWith("change not allowed");
+			assertThat(error.state()).isEqualTo("P0001");
 		}
 		assertThat(table.rows()).isOne();
 		assertThat(table.events()).isEmpty();
@@ -122,7 +122,7 @@ class CaptureTriggerTests {
 				"update $t set b = 6, a = 7", "update $t set b = 7, c = 7");
 		assertThat(table.events()).extracting(Event::type, Event::data)
 			.containsExactly(tuple("I:id", "id=1&a=2"), tuple("U:id", "id=1&a=2"), tuple("U:id", "id=1&a=7"));
-		assertThat(SqlErrors.error(() -> table.run("update $t set id = 2")).getMessage())
+		assertThat(SqlError.by(() -> table.run("update $t set id = 2")).message())
 			.startsWith("primary key update not allowed");
 	}
 
@@ -171,9 +171,10 @@ class CaptureTriggerTests {
 		table.run("set search_path = mine, pg_catalog, public", "insert into $t values (1, 'a')");
 		assertThat(table.events()).extracting(Event::extra3, Event::extra4).containsExactly(tuple("A", "hash"));
 		CapturedTable unqualified = table("logutriga", "ev_extra3=hash(id)");
-		assertThat(SqlErrors
-			.error(() -> unqualified.run("set search_path = mine, public", "insert into $t values (1, 'a')"))
-			.getSQLState()).isEqualTo("42883");
+		assertThat(
+				SqlError.by(() -> unqualified.run("set search_path = mine, public", "insert into $t values (1, 'a')"))
+					.state())
+			.isEqualTo("42883");
 	}
 
 	@ParameterizedTest
@@ -214,7 +215,7 @@ class CaptureTriggerTests {
 	void onlyChangesOfRowsThatAreToComeCanBeSkipped(String trigger) {
 		CapturedTable table = new CapturedTable(this.database, "id int primary key");
 		table.trigger(trigger.split("\\|")[0], trigger.split("\\|")[1], "jsontriga", "skip");
-		assertThat(SqlErrors.error(() -> table.run("insert into $t values (1)", "truncate $t")).getMessage())
+		assertThat(SqlError.by(() -> table.run("insert into $t values (1)", "truncate $t")).message())
 			.isEqualTo("bad argument: skip");
 	}
 
@@ -263,7 +264,7 @@ class CaptureTriggerTests {
 	void triggerForAStatementSeesNoRows() {
 		CapturedTable table = new CapturedTable(this.database, "id int primary key").trigger("after insert",
 				"statement", "jsontriga");
-		assertThat(SqlErrors.error(() -> table.run("insert into $t values (1)")).getMessage())
+		assertThat(SqlError.by(() -> table.run("insert into $t values (1)")).message())
 			.startsWith("Trigger must be for each row");
 	}
 

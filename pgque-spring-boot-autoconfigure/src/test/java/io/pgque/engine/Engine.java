@@ -294,6 +294,19 @@ final class Engine {
 			return new SqlError("P0001", message);
 		}
 
+		/**
+		 * Do what has to fail.
+		 */
+		static SqlError by(Runnable work) {
+			try {
+				work.run();
+				return fail("Expected an error");
+			}
+			catch (DataAccessException ex) {
+				return of(ex);
+			}
+		}
+
 		static SqlError of(DataAccessException ex) {
 			if (NestedExceptionUtils.getRootCause(ex) instanceof PSQLException cause
 					&& cause.getServerErrorMessage() != null) {

@@ -10,9 +10,10 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
-import org.postgresql.util.ServerErrorMessage;
 
 import org.springframework.jdbc.core.JdbcTemplate;
+
+import io.pgque.engine.Engine.SqlError;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
@@ -52,9 +53,9 @@ class PgCronSystemTests {
 	@Test
 	void releaseWithoutSecondsIsRefused() {
 		assumeThat(knowsSeconds()).isFalse();
-		ServerErrorMessage error = SqlErrors.error(() -> call("start()"));
-		assertThat(error.getMessage()).contains("pg_cron 1.5", version(), "PgQue itself works without pg_cron");
-		assertThat(error.getSQLState()).isEqualTo("P0001");
+		SqlError error = SqlError.by(() -> call("start()"));
+		assertThat(error.message()).contains("pg_cron 1.5", version(), "PgQue itself works without pg_cron");
+		assertThat(error.state()).isEqualTo("P0001");
 		assertThat(jobs()).isEmpty();
 		assertThat(jdbc.queryForList("select component || ' ' || status from pgque.status()", String.class))
 			.contains("scheduler manual", "ticker stopped")

@@ -8,10 +8,10 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.postgresql.util.ServerErrorMessage;
 
 import org.springframework.jdbc.core.JdbcTemplate;
 
+import io.pgque.engine.Engine.SqlError;
 import io.pgque.testsupport.TestDatabase;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -46,9 +46,9 @@ class SchedulerTests {
 
 	@Test
 	void startNeedsPgCron() {
-		ServerErrorMessage error = SqlErrors.error(() -> call("start()"));
-		assertThat(error.getMessage()).contains("pg_cron", "PgQue itself works without pg_cron");
-		assertThat(error.getSQLState()).isEqualTo("P0001");
+		SqlError error = SqlError.by(() -> call("start()"));
+		assertThat(error.message()).contains("pg_cron", "PgQue itself works without pg_cron");
+		assertThat(error.state()).isEqualTo("P0001");
 	}
 
 	@Test
@@ -56,9 +56,9 @@ class SchedulerTests {
 		FakeScheduler.installCron(this.database, null);
 		for (String version : List.of("1.4-1", "1.4", "1.4.2", "1.0", "0.9", "1", "unknown")) {
 			FakeScheduler.setCronVersion(this.database, version);
-			ServerErrorMessage error = SqlErrors.error(() -> call("start()"));
-			assertThat(error.getMessage()).contains("pg_cron 1.5", version, "PgQue itself works without pg_cron");
-			assertThat(error.getSQLState()).isEqualTo("P0001");
+			SqlError error = SqlError.by(() -> call("start()"));
+			assertThat(error.message()).contains("pg_cron 1.5", version, "PgQue itself works without pg_cron");
+			assertThat(error.state()).isEqualTo("P0001");
 		}
 		assertThat(cronJobs()).isEmpty();
 		assertThat(scheduler()).isEqualTo("none");
@@ -190,23 +190,23 @@ class SchedulerTests {
 	void timetableOfAnUnknownShapeIsRefused() {
 		FakeScheduler.installTimetable(this.database, 12);
 		this.database.execute("drop function timetable.add_job");
-		assertThat(SqlErrors.error(() -> call("start_timetable()")).getMessage()).contains("timetable.add_job");
+		assertThat(SqlError.by(() -> call("start_timetable()")).message()).contains("timetable.add_job");
 	}
 
 	@Test
 	void rateMustDivideASecond() {
 		for (String rate : List.of("NULL", "0", "-1", "3", "300", "1001", "2000")) {
-			ServerErrorMessage error = SqlErrors.error(() -> call("start_timetable(%s)".formatted(rate)));
-			assertThat(error.getMessage()).contains("ticks_per_second", rate);
-			assertThat(error.getSQLState()).isEqualTo("P0001");
+			SqlError error = SqlError.by(() -> call("start_timetable(%s)".formatted(rate)));
+			assertThat(error.message()).contains("ticks_per_second", rate);
+			assertThat(error.state()).isEqualTo("P0001");
 		}
 	}
 
 	@Test
 	void timetableIsNeeded() {
-		ServerErrorMessage error = SqlErrors.error(() -> call("start_timetable()"));
-		assertThat(error.getMessage()).contains("pg_timetable");
-		assertThat(error.getSQLState()).isEqualTo("P0001");
+		SqlError error = SqlError.by(() -> call("start_timetable()"));
+		assertThat(error.message()).contains("pg_timetable");
+		assertThat(error.state()).isEqualTo("P0001");
 	}
 
 	@Test
@@ -218,9 +218,9 @@ class SchedulerTests {
 				"table timetable.chain", "domain timetable.cron", "type timetable.command_kind")) {
 			this.database.execute("alter %s owner to %s".formatted(object, somebody));
 			for (String call : List.of("start_timetable()", "stop_timetable()", "stop()")) {
-				ServerErrorMessage error = SqlErrors.error(() -> call(call));
-				assertThat(error.getMessage()).as(object).contains("untrusted pg_timetable schema owner", somebody);
-				assertThat(error.getSQLState()).isEqualTo("P0001");
+				SqlError error = SqlError.by(() -> call(call));
+				assertThat(error.message()).as(object).contains("untrusted pg_timetable schema owner", somebody);
+				assertThat(error.state()).isEqualTo("P0001");
 			}
 			this.database.execute("alter %s owner to %s".formatted(object, this.database.user()));
 		}
@@ -255,7 +255,7 @@ class SchedulerTests {
 		FakeScheduler.installTimetable(this.database, 12);
 		call("start()");
 		this.database.execute("drop function timetable.add_job");
-		SqlErrors.error(() -> call("start_timetable(20)"));
+		SqlError.by(() -> call("start_timetable(20)"));
 		assertThat(cronJobs()).isEqualTo(CRON_JOBS);
 		assertThat(scheduler()).isEqualTo("pg_cron ticker=pgque_ticker maint=pgque_maint");
 		assertThat(tickPeriod()).isEqualTo(100);
@@ -294,8 +294,7 @@ class SchedulerTests {
 		JdbcTemplate admin = this.database.createLogin("pgque_admin").jdbc();
 		for (String function : List.of("stop()", "start_timetable()", "stop_timetable()", "start()")) {
 			for (JdbcTemplate user : List.of(reader, writer)) {
-				assertThat(SqlErrors.error(() -> user.queryForList("select pgque." + function)).getSQLState())
-					.isEqualTo("42501");
+				assertThat(SqlError.by(() -> user.queryForList("select pgque." + function)).state()).isEqualTo("42501");
 			}
 			admin.queryForList("select pgque." + function);
 		}

@@ -7,10 +7,10 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.postgresql.util.ServerErrorMessage;
 
 import org.springframework.jdbc.core.JdbcTemplate;
 
+import io.pgque.engine.Engine.SqlError;
 import io.pgque.testsupport.TestDatabase;
 import io.pgque.testsupport.TestDatabase.LoginRole;
 
@@ -87,7 +87,7 @@ class UninstallTests {
 	void nothingGoesWhereStoppingFails() {
 		this.database.execute("create or replace function pgque.stop() returns void language plpgsql"
 				+ " as $$ begin raise exception 'cannot stop'; end $$");
-		assertThat(SqlErrors.error(this::uninstall).getMessage()).isEqualTo("cannot stop");
+		assertThat(SqlError.by(this::uninstall).message()).isEqualTo("cannot stop");
 		assertThat(schemas()).containsExactly("pgque", "pgque_internal");
 		assertThat(this.database.value(Integer.class, "select pgque.create_queue('orders')")).isOne();
 	}
@@ -95,9 +95,9 @@ class UninstallTests {
 	@Test
 	void extensionIsDroppedAsSuch() {
 		this.database.execute("alter extension plpgsql add schema pgque");
-		ServerErrorMessage error = SqlErrors.error(this::uninstall);
-		assertThat(error.getMessage()).contains("drop extension plpgsql cascade");
-		assertThat(error.getSQLState()).isEqualTo("P0001");
+		SqlError error = SqlError.by(this::uninstall);
+		assertThat(error.message()).contains("drop extension plpgsql cascade");
+		assertThat(error.state()).isEqualTo("P0001");
 		assertThat(schemas()).containsExactly("pgque", "pgque_internal");
 	}
 
@@ -105,8 +105,7 @@ class UninstallTests {
 	@ValueSource(strings = { "pgque_reader", "pgque_writer", "pgque_admin" })
 	void rolesMayNotUninstall(String member) {
 		JdbcTemplate user = this.database.createLogin(member).jdbc();
-		assertThat(SqlErrors.error(() -> user.queryForList("select pgque.uninstall()")).getSQLState())
-			.isEqualTo("42501");
+		assertThat(SqlError.by(() -> user.queryForList("select pgque.uninstall()")).state()).isEqualTo("42501");
 		assertThat(schemas()).containsExactly("pgque", "pgque_internal");
 	}
 
