@@ -16,7 +16,11 @@ class PgqueFailureAnalyzer extends AbstractFailureAnalyzer<PgqueException> {
 	@Override
 	protected @Nullable FailureAnalysis analyze(Throwable rootFailure, PgqueException cause) {
 		return (cause.getRemedy() != null)
-				? new FailureAnalysis(cause.getProblem() + ".", cause.getRemedy() + ".", cause) : null;
+				? new FailureAnalysis(sentence(cause.getProblem()), sentence(cause.getRemedy()), cause) : null;
+	}
+
+	private static String sentence(String text) {
+		return text.endsWith(".") ? text : text + ".";
 	}
 
 }

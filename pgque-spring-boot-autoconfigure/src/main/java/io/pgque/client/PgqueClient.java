@@ -299,12 +299,12 @@ public final class PgqueClient {
 	}
 
 	/**
-	 * Send all dead letters of a queue anew, to every consumer of the queue.
+	 * Deliver all dead letters of a queue again, each to the consumer that failed.
 	 * @param queue the queue name
 	 * @return how many succeeded and failed
 	 */
-	public ReplayAllResult replayAll(String queue) {
-		return call(queue, "select replayed, failed, first_error from pgque.dlq_replay_all(?)",
+	public ReplayAllResult redeliverAll(String queue) {
+		return call(queue, "select replayed, failed, first_error from pgque.dlq_redeliver_all(?)",
 				(statement) -> statement.setString(1, queue), Rows::replayed);
 	}
 

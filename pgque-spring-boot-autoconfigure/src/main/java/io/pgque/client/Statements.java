@@ -4,6 +4,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 
 import javax.sql.DataSource;
@@ -27,11 +28,15 @@ final class Statements {
 
 	private static final int NETWORK_GRACE_SECONDS = 5;
 
+	private static final String INVALID_TRANSACTION_STATE = "25000";
+
 	private final DataSource dataSource;
 
 	private final int timeoutSeconds;
 
 	private final SQLExceptionTranslator translator = new SQLExceptionSubclassTranslator();
+
+	private volatile boolean isolationStated;
 
 	Statements(DataSource dataSource, @Nullable Duration timeout) {
 		this.dataSource = dataSource;
@@ -44,11 +49,8 @@ final class Statements {
 				|| TransactionSynchronizationManager.hasResource(this.dataSource);
 		Connection connection = DataSourceUtils.getConnection(this.dataSource);
 		try {
-			T value = query(connection, sql, arguments, result);
-			if (!callersBusiness && !connection.getAutoCommit()) {
-				connection.commit();
-			}
-			return value;
+			return callersBusiness ? query(connection, sql, arguments, result)
+					: queryAlone(connection, sql, arguments, result);
 		}
 		catch (SQLException ex) {
 			DataAccessException failure = this.translator.translate("PgQue", sql, ex);
@@ -57,6 +59,63 @@ final class Statements {
 		}
 		finally {
 			DataSourceUtils.releaseConnection(connection, this.dataSource);
+		}
+	}
+
+	/**
+	 * The engine ticks and rotates in READ COMMITTED only. Where a pool, a role or a
+	 * database has another default, statements outside of a transaction state it for
+	 * theirs, which a transaction pooler doesn't pass on to anybody.
+	 */
+	private <T> T queryAlone(Connection connection, String sql, Arguments arguments, Result<T> result)
+			throws SQLException {
+		if (!this.isolationStated) {
+			try {
+				T value = query(connection, sql, arguments, result);
+				if (!connection.getAutoCommit()) {
+					connection.commit();
+				}
+				return value;
+			}
+			catch (SQLException ex) {
+				if (!INVALID_TRANSACTION_STATE.equals(ex.getSQLState())) {
+					throw ex;
+				}
+				this.isolationStated = true;
+			}
+		}
+		boolean autoCommit = connection.getAutoCommit();
+		if (autoCommit) {
+			connection.setAutoCommit(false);
+		}
+		else {
+			connection.rollback();
+		}
+		try {
+			try (Statement statement = connection.createStatement()) {
+				statement.execute("set transaction isolation level read committed");
+			}
+			T value = query(connection, sql, arguments, result);
+			connection.commit();
+			return value;
+		}
+		catch (SQLException ex) {
+			rollback(connection, ex);
+			throw ex;
+		}
+		finally {
+			if (autoCommit && !connection.isClosed()) {
+				connection.setAutoCommit(true);
+			}
+		}
+	}
+
+	private static void rollback(Connection connection, SQLException failure) {
+		try {
+			connection.rollback();
+		}
+		catch (SQLException ex) {
+			failure.addSuppressed(ex);
 		}
 	}
 

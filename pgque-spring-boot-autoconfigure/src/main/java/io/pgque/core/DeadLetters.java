@@ -1,26 +1,19 @@
 package io.pgque.core;
 
 import java.time.Duration;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Set;
 
-import io.pgque.PgqueException;
-import io.pgque.client.DeadLetterRow;
 import io.pgque.client.PgqueClient;
 import io.pgque.client.ReplayAllResult;
 import io.pgque.support.header.HeaderColumn;
 import org.jspecify.annotations.Nullable;
 
-import org.springframework.dao.DataAccessException;
 import org.springframework.util.Assert;
 
 /**
  * The operations on dead letters.
  */
 final class DeadLetters implements PgqueDeadLetterOperations {
-
-	private static final int CHUNK = 500;
 
 	private final PgqueClient client;
 
@@ -61,36 +54,7 @@ final class DeadLetters implements PgqueDeadLetterOperations {
 
 	@Override
 	public ReplayAllResult replayAll(String queue) {
-		String name = PgqueNames.requireQueue(queue);
-		Set<Long> failed = new HashSet<>();
-		String firstError = null;
-		long replayed = 0;
-		long newest = Long.MAX_VALUE;
-		List<Long> ids = open(name, newest, failed);
-		while (!ids.isEmpty()) {
-			// A message that fails again meanwhile is not replayed for ever.
-			newest = Math.min(newest, ids.stream().mapToLong(Long::longValue).max().orElse(newest));
-			for (Long id : ids) {
-				try {
-					this.client.redeliver(id);
-					replayed++;
-				}
-				catch (PgqueException | DataAccessException ex) {
-					failed.add(id);
-					firstError = (firstError != null) ? firstError : ex.getMessage();
-				}
-			}
-			ids = open(name, newest, failed);
-		}
-		return new ReplayAllResult(replayed, failed.size(), firstError);
-	}
-
-	private List<Long> open(String queue, long newest, Set<Long> failed) {
-		return this.client.deadLetters(queue, CHUNK + failed.size())
-			.stream()
-			.map(DeadLetterRow::id)
-			.filter((id) -> id <= newest && !failed.contains(id))
-			.toList();
+		return this.client.redeliverAll(PgqueNames.requireQueue(queue));
 	}
 
 	@Override

@@ -1,5 +1,6 @@
 package io.pgque.core;
 
+import java.time.Duration;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -32,11 +33,18 @@ public class PgqueAdmin implements PgqueAdminOperations, SmartInitializingSingle
 
 	private static final Log logger = LogFactory.getLog(PgqueAdmin.class);
 
+	/**
+	 * For start-up not to hang behind somebody's open transaction.
+	 */
+	private static final Duration STATEMENT_TIMEOUT = Duration.ofMinutes(1);
+
 	private final PgqueClient client;
 
 	private final Collection<PgqueQueue> definitions;
 
 	// A queue and its settings appear together.
+	private final PgqueClient deadLetterClient;
+
 	private final TransactionOperations transaction;
 
 	private boolean autoCreate = true;
@@ -51,7 +59,8 @@ public class PgqueAdmin implements PgqueAdminOperations, SmartInitializingSingle
 	 * @param definitions the queues to create at start-up
 	 */
 	public PgqueAdmin(DataSource dataSource, Collection<PgqueQueue> definitions) {
-		this.client = new PgqueClient(dataSource);
+		this.client = new PgqueClient(dataSource, STATEMENT_TIMEOUT);
+		this.deadLetterClient = new PgqueClient(dataSource);
 		this.definitions = List.copyOf(definitions);
 		this.transaction = new TransactionTemplate(new JdbcTransactionManager(dataSource));
 	}
@@ -152,7 +161,7 @@ public class PgqueAdmin implements PgqueAdminOperations, SmartInitializingSingle
 
 	@Override
 	public PgqueDeadLetterOperations deadLetters() {
-		return new DeadLetters(this.client, this.headerColumn);
+		return new DeadLetters(this.deadLetterClient, this.headerColumn);
 	}
 
 }

@@ -56,6 +56,10 @@ final class BatchCompleter {
 		this.batchId = batchId;
 	}
 
+	long batchId() {
+		return this.batchId;
+	}
+
 	void handled(PgqueMessage message) {
 		this.lastDone = message.id();
 		this.handled++;

@@ -10,6 +10,9 @@ import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
+import org.springframework.format.annotation.DurationFormat;
+import org.springframework.format.datetime.standard.DurationFormatterUtils;
+
 /**
  * Takes one batch from its first page to its settlement. A batch is settled when all of
  * its pages were handled; when the loop has to halt or the error handler says so, what
@@ -24,6 +27,19 @@ final class BatchProcessor {
 	 * done, so that one of a million failures needs no more memory than its page.
 	 */
 	static final int MAX_FAILURES = 10_000;
+
+	/**
+	 * So often in a row one message may end its batch, as in an outage of something that
+	 * all messages need; then it is retried like others that fail, and those behind it go
+	 * on.
+	 */
+	static final int MAX_ABORTS = 20;
+
+	private static final int SETTLE_ATTEMPTS = 5;
+
+	private static final Duration SETTLE_PAUSE = Duration.ofMillis(500);
+
+	private static final Duration MAX_ABORTS_DELAY = Duration.ofMinutes(1);
 
 	private static final int STACK_TRACES_PER_BATCH = 5;
 
@@ -44,6 +60,8 @@ final class BatchProcessor {
 	private final LoopControl control;
 
 	private long abortedAt = -1;
+
+	private int aborts;
 
 	BatchProcessor(PgqueClient client, ListenerIdentity identity, PgqueContainerProperties properties,
 			MessageDispatcher dispatcher, ContainerEvents events, CounterBoard counters, LoopControl control) {
@@ -83,9 +101,7 @@ final class BatchProcessor {
 			}
 			page = nextPage(batchId, page, run);
 		}
-		this.control.begin(LoopControl.Activity.SETTLING);
-		run.completer.settleBatch();
-		this.control.begin(LoopControl.Activity.IDLE);
+		settle(run.completer::settleBatch, batchId);
 		return BatchEnd.CONTINUE;
 	}
 
@@ -108,7 +124,7 @@ final class BatchProcessor {
 	/**
 	 * What is done needn't be done again, if it can still be settled.
 	 */
-	private void settleAfter(RuntimeException failure, Run run) {
+	private void settleAfter(Throwable failure, Run run) {
 		try {
 			settlePrefix(run);
 		}
@@ -118,9 +134,33 @@ final class BatchProcessor {
 	}
 
 	private void settlePrefix(Run run) {
-		this.control.begin(LoopControl.Activity.SETTLING);
-		run.completer.settlePrefix();
-		this.control.begin(LoopControl.Activity.IDLE);
+		settle(run.completer::settlePrefix, run.completer.batchId());
+	}
+
+	/**
+	 * Settle, again if the connection is lost meanwhile: what was handled needn't be
+	 * handled twice for that. A batch id settles once at most, so trying again does no
+	 * harm.
+	 */
+	private void settle(Runnable settling, long batchId) {
+		for (int attempt = 1;; attempt++) {
+			this.control.begin(LoopControl.Activity.SETTLING);
+			try {
+				settling.run();
+				return;
+			}
+			catch (RuntimeException ex) {
+				if (attempt == SETTLE_ATTEMPTS || this.control.isStopping()
+						|| !ExceptionClassifier.isInfrastructure(ex)) {
+					throw ex;
+				}
+				logger.warn("Settling batch " + batchId + " of " + this.identity + " failed, trying again: " + ex);
+			}
+			finally {
+				this.control.begin(LoopControl.Activity.IDLE);
+			}
+			this.control.awaitPause(SETTLE_PAUSE);
+		}
 	}
 
 	/**
@@ -137,6 +177,11 @@ final class BatchProcessor {
 		Outcome outcome;
 		try {
 			outcome = this.dispatcher.dispatch(message, this.control::isHandlerInterrupted);
+		}
+		catch (VirtualMachineError ex) {
+			// What was done before it needn't be done again with each attempt.
+			settleAfter(ex, run);
+			throw ex;
 		}
 		finally {
 			this.control.begin(LoopControl.Activity.IDLE);
@@ -166,6 +211,10 @@ final class BatchProcessor {
 
 	private @Nullable BatchEnd failed(PgqueMessage message, Outcome.Failed failed, Run run) {
 		FailureAction action = failed.action();
+		if (action instanceof FailureAction.AbortBatch && isStuckAt(message)) {
+			// So many times at one message: it is not the times that are bad.
+			action = FailureAction.retry(MAX_ABORTS_DELAY);
+		}
 		if (action instanceof FailureAction.AbortBatch abort) {
 			logAbort(message, failed.failure(), abort.pause());
 			settlePrefix(run);
@@ -174,7 +223,7 @@ final class BatchProcessor {
 			return new BatchEnd(abort.pause(), null);
 		}
 		if (action instanceof FailureAction.Retry retry) {
-			log(message, failed.failure(), "retry in " + retry.delay(), run);
+			log(message, failed.failure(), "retry in " + text(retry.delay()), run);
 			run.completer.retry(message, retry.delay(), FailureReason.of(failed.failure()));
 		}
 		else if (action instanceof FailureAction.DeadLetter) {
@@ -188,11 +237,20 @@ final class BatchProcessor {
 		return null;
 	}
 
+	private static String text(Duration duration) {
+		return DurationFormatterUtils.print(duration, DurationFormat.Style.COMPOSITE);
+	}
+
+	private boolean isStuckAt(PgqueMessage message) {
+		this.aborts = (message.id() == this.abortedAt) ? this.aborts + 1 : 1;
+		return this.aborts > MAX_ABORTS;
+	}
+
 	/**
 	 * An outage ends many batches at the same message: one stack trace, then lines.
 	 */
 	private void logAbort(PgqueMessage message, Exception failure, Duration pause) {
-		String text = "Batch " + message.batchId() + " of " + this.identity + " is left alone for " + pause
+		String text = "Batch " + message.batchId() + " of " + this.identity + " is left alone for " + text(pause)
 				+ " at message " + message.id();
 		if (message.id() == this.abortedAt) {
 			logger.warn(text + ": " + FailureReason.of(failure));

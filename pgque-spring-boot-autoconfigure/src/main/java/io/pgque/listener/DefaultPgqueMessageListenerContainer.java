@@ -156,6 +156,8 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 				Assert.state(!running.isStopping(), () -> "The last handler of " + this.identity + " has not ended");
 				return;
 			}
+			// The queue may have been made anew while the container was stopped.
+			this.subscribed = false;
 			LoopControl control = new LoopControl(this.pauseRequested);
 			this.control = control;
 			this.thread = new Thread(() -> run(control), "pgque-" + this.identity.listenerId());

@@ -1,5 +1,6 @@
 package io.pgque.listener;
 
+import java.sql.SQLException;
 import java.sql.SQLNonTransientConnectionException;
 import java.sql.SQLRecoverableException;
 import java.sql.SQLTransientConnectionException;
@@ -19,6 +20,7 @@ import org.springframework.messaging.converter.MessageConversionException;
 import org.springframework.messaging.handler.annotation.support.MethodArgumentNotValidException;
 import org.springframework.messaging.handler.invocation.MethodArgumentResolutionException;
 import org.springframework.transaction.CannotCreateTransactionException;
+import org.springframework.transaction.TransactionSystemException;
 
 /**
  * Tells from an exception and its causes whose fault a failure is: the message's own, for
@@ -49,8 +51,27 @@ final class ExceptionClassifier {
 	static boolean isInfrastructure(Throwable failure) {
 		// A deadlock or a stale version is transient for Spring, but it is a matter of
 		// this message: to wait for better times would block the consumer for ever.
-		return causes(failure).stream()
-			.anyMatch((cause) -> isAny(INFRASTRUCTURE, cause) && !(cause instanceof ConcurrencyFailureException));
+		List<Throwable> causes = causes(failure);
+		return causes.stream()
+			.anyMatch((cause) -> isAny(INFRASTRUCTURE, cause) && !(cause instanceof ConcurrencyFailureException)
+					|| isEndOfConnection(cause))
+				&& causes.stream().noneMatch(ExceptionClassifier::exceedsLimitOfItsOwn);
+	}
+
+	/**
+	 * A commit or rollback that fails without a state of the server: the pool had to
+	 * close the connection, and what closed it may be nowhere among the causes.
+	 */
+	private static boolean isEndOfConnection(Throwable cause) {
+		return cause instanceof TransactionSystemException && cause.getCause() instanceof SQLException sql
+				&& (sql.getSQLState() == null || sql.getSQLState().startsWith("08"));
+	}
+
+	/**
+	 * Class 54, "program limit exceeded": something of this message is too large.
+	 */
+	private static boolean exceedsLimitOfItsOwn(Throwable cause) {
+		return cause instanceof SQLException sql && sql.getSQLState() != null && sql.getSQLState().startsWith("54");
 	}
 
 	static <T extends Throwable> @Nullable T find(Throwable failure, Class<T> type) {
@@ -59,14 +80,22 @@ final class ExceptionClassifier {
 
 	/**
 	 * The failure and its causes, outermost first; ends where the chain bites its tail.
+	 * When the end of a transaction fails, what the handler had thrown is a cause too.
 	 */
 	static List<Throwable> causes(Throwable failure) {
-		Set<Throwable> seen = Collections.newSetFromMap(new IdentityHashMap<>());
-		List<Throwable> causes = new ArrayList<>();
+		Set<Throwable> causes = Collections.newSetFromMap(new IdentityHashMap<>());
+		List<Throwable> ordered = new ArrayList<>();
+		collect(failure, causes, ordered);
+		return ordered;
+	}
+
+	private static void collect(@Nullable Throwable failure, Set<Throwable> seen, List<Throwable> ordered) {
 		for (Throwable cause = failure; cause != null && seen.add(cause); cause = cause.getCause()) {
-			causes.add(cause);
+			ordered.add(cause);
+			if (cause instanceof TransactionSystemException end) {
+				collect(end.getApplicationException(), seen, ordered);
+			}
 		}
-		return causes;
 	}
 
 	private static boolean isAny(List<Class<? extends Throwable>> types, Throwable failure) {

@@ -9,6 +9,8 @@ import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
+import org.springframework.util.Assert;
+
 /**
  * Brings a message to its handler, and a failure to the error handler.
  */
@@ -104,9 +106,15 @@ final class MessageDispatcher {
 	private Outcome failed(Exception failure, PgqueMessage message) {
 		FailureContext context = new FailureContext(this.identity.listenerId(), message.batchId());
 		try {
-			return new Outcome.Failed(failure, this.errorHandler.handle(failure, message, context));
+			FailureAction action = this.errorHandler.handle(failure, message, context);
+			// A forgotten branch must not settle the message.
+			Assert.state(action != null, "It returned null instead of an action");
+			return new Outcome.Failed(failure, action);
 		}
-		catch (RuntimeException ex) {
+		catch (VirtualMachineError ex) {
+			throw ex;
+		}
+		catch (Throwable ex) {
 			logger.error("The error handler of " + this.identity + " failed on message " + message.id()
 					+ "; the default decides", ex);
 			return new Outcome.Failed(failure, this.fallback.handle(failure, message, context));

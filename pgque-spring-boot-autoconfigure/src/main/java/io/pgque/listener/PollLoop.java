@@ -66,22 +66,21 @@ final class PollLoop {
 	 */
 	Reason run(PauseListener pauses) {
 		while (!this.control.isStopping()) {
-			if (this.control.isPauseRequested()) {
-				pauses.paused();
-				this.control.awaitResume();
-				if (!this.control.isPauseRequested()) {
-					pauses.resumed();
-				}
-				continue;
-			}
 			try {
-				if (!pass()) {
+				if (this.control.isPauseRequested()) {
+					pauses.paused();
+					this.control.awaitResume();
+					if (!this.control.isPauseRequested()) {
+						pauses.resumed();
+					}
+				}
+				else if (!pass()) {
 					return Reason.UNKNOWN_TYPE;
 				}
 			}
 			catch (Throwable ex) {
 				// Even a VirtualMachineError: memory may be there again in a moment.
-				failed(ex);
+				recover(ex);
 			}
 		}
 		return Reason.REQUESTED;
@@ -113,6 +112,16 @@ final class PollLoop {
 		}
 		this.control.awaitPause(end.pause());
 		return true;
+	}
+
+	private void recover(Throwable failure) {
+		try {
+			failed(failure);
+		}
+		catch (VirtualMachineError ex) {
+			// There was no memory to tell of it either.
+			this.control.awaitPause(MAX_BACK_OFF);
+		}
 	}
 
 	private void failed(Throwable failure) {

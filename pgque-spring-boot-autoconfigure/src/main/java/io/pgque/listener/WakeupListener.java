@@ -146,7 +146,8 @@ public final class WakeupListener implements DisposableBean {
 				this.connection = connection;
 				listen(connection, backOff);
 			}
-			catch (SQLException | RuntimeException ex) {
+			catch (Throwable ex) {
+				// Even an Error: nobody would start another thread.
 				lost();
 				if (!this.destroyed) {
 					await(backOff.failed(ex));

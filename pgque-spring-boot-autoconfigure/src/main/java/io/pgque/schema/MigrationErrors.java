@@ -2,6 +2,7 @@ package io.pgque.schema;
 
 import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
+import java.util.Set;
 
 import io.pgque.MissingPrivilegeException;
 import io.pgque.PgqueException;
@@ -25,6 +26,11 @@ final class MigrationErrors {
 	private static final String OTHER_ROLE = "Or name a role that may: pgque.schema.username and "
 			+ "pgque.schema.password. The failed attempt left nothing behind, so just start again";
 
+	/**
+	 * No connection, refused credentials, no such database.
+	 */
+	private static final Set<String> OUT_OF_REACH = Set.of("08", "28", "3D");
+
 	private MigrationErrors() {
 	}
 
@@ -46,7 +52,8 @@ final class MigrationErrors {
 
 	private static @Nullable String remedy(@Nullable SQLException failure) {
 		if (isUnreachable(failure)) {
-			return "Check that the database is running and that spring.datasource.url leads to it";
+			return "Check that the database is running and that spring.datasource.url, spring.datasource.username and "
+					+ "spring.datasource.password lead to it, or those of pgque.schema where they are set";
 		}
 		if (failure instanceof SQLTransientConnectionException) {
 			return "Installing takes three connections at a time: set pgque.schema.url, which gets them without the "
@@ -62,7 +69,7 @@ final class MigrationErrors {
 	private static boolean isUnreachable(@Nullable Throwable failure) {
 		for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
 			String state = (cause instanceof SQLException sql) ? sql.getSQLState() : null;
-			if (state != null && state.startsWith("08")) {
+			if (state != null && OUT_OF_REACH.contains(state.substring(0, 2))) {
 				return true;
 			}
 		}

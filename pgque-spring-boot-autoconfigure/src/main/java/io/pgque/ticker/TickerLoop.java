@@ -8,7 +8,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 
-import io.pgque.ReadOnlyTransactionException;
 import io.pgque.client.PgqueClient;
 import io.pgque.client.TickResult;
 import org.apache.commons.logging.Log;
@@ -70,8 +69,8 @@ final class TickerLoop implements Runnable {
 
 	@Override
 	public void run() {
-		try {
-			while (!this.nudges.isStopped()) {
+		while (!this.nudges.isStopped()) {
+			try {
 				Duration pause = work();
 				if (pause.isZero()) {
 					this.nudges.await(nextDue());
@@ -80,10 +79,10 @@ final class TickerLoop implements Runnable {
 					this.nudges.pause(System.nanoTime() + pause.toNanos());
 				}
 			}
-		}
-		catch (InterruptedException ex) {
-			// The stop, in a hurry.
-			Thread.currentThread().interrupt();
+			catch (InterruptedException ex) {
+				// The stop, in a hurry, ends the loop by its flag; nobody else does.
+				logger.debug("The ticker was interrupted", ex);
+			}
 		}
 	}
 
@@ -150,7 +149,7 @@ final class TickerLoop implements Runnable {
 	private static boolean isOutOfReach(Throwable failure) {
 		return failure instanceof NonTransientDataAccessResourceException
 				|| failure instanceof TransientDataAccessResourceException
-				|| failure instanceof RecoverableDataAccessException || failure instanceof ReadOnlyTransactionException;
+				|| failure instanceof RecoverableDataAccessException;
 	}
 
 	private void tick(List<String> queues) {

@@ -216,8 +216,8 @@ class PgqueSchemaAutoConfigurationTests {
 					"spring.datasource.hikari.connection-timeout=300")
 			.run((context) -> assertThat(context).getFailure()
 				.rootCause()
-				.satisfies((root) -> assertThat(context.getStartupFailure()).hasStackTraceContaining(
-						"Check that the database is running and that spring.datasource.url leads to it")));
+				.satisfies((root) -> assertThat(context.getStartupFailure())
+					.hasStackTraceContaining("Check that the database is running and that spring.datasource.url")));
 	}
 
 	@Test

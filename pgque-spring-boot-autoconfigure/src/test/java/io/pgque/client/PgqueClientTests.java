@@ -20,6 +20,8 @@ import io.pgque.UnsupportedDatabaseException;
 import io.pgque.client.TickResult.Outcome;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -64,6 +66,25 @@ class PgqueClientTests {
 		assertThat(this.client.queueExists("new")).isTrue();
 		this.client.dropQueue("new", false);
 		assertThat(this.client.queueExists("new")).isFalse();
+	}
+
+	@Test
+	void ticksWhateverTheDefaultIsolation() {
+		HikariConfig config = new HikariConfig();
+		config.setDataSource(this.database.dataSource());
+		config.setMaximumPoolSize(1);
+		for (boolean autoCommit : new boolean[] { true, false }) {
+			config.setAutoCommit(autoCommit);
+			config.setTransactionIsolation("TRANSACTION_REPEATABLE_READ");
+			try (HikariDataSource pool = new HikariDataSource(config)) {
+				PgqueClient client = new PgqueClient(pool);
+				client.send(this.queue, "t", "x", EventExtras.NONE);
+				assertThat(client.tickAll()).extracting(TickResult::queue).contains(this.queue);
+				client.send(this.queue, "t", "y", EventExtras.NONE);
+				assertThat(client.tick(List.of(this.queue))).hasSize(1);
+				client.maintain();
+			}
+		}
 	}
 
 	@Test
@@ -203,7 +224,7 @@ class PgqueClientTests {
 		assertThat(this.client.deadLetters(this.queue, 10)).isEmpty();
 		assertThatExceptionOfType(PgqueException.class).isThrownBy(() -> this.client.replay(letter.id()))
 			.withMessageContaining("dead letter entry not found");
-		assertThat(this.client.replayAll(this.queue)).isEqualTo(new ReplayAllResult(0, 0, null));
+		assertThat(this.client.redeliverAll(this.queue)).isEqualTo(new ReplayAllResult(0, 0, null));
 		assertThat(this.client.purge(this.queue, Duration.ZERO)).isZero();
 	}
 

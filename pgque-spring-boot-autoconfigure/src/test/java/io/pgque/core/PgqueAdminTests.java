@@ -210,7 +210,7 @@ class PgqueAdminTests {
 	}
 
 	@Test
-	void allDeadLettersAreReplayedInChunks() {
+	void allDeadLettersAreReplayed() {
 		deadLetters(603);
 		assertThat(this.admin.deadLetters().replayAll(this.queue)).isEqualTo(new ReplayAllResult(603, 0, null));
 		assertThat(this.admin.deadLetters().inspect(this.queue, 10)).isEmpty();

@@ -242,10 +242,27 @@ class ContainerLifecycleTests {
 	void failureBackOffIsEndedByStop() {
 		var container = this.fixture.container("dropped", (message) -> {
 		});
-		this.fixture.client.dropQueue("dropped", true);
+		this.fixture.send("dropped", 1);
 		container.start();
+		await().until(() -> container.getCounters().handled() == 1);
+		this.fixture.client.dropQueue("dropped", true);
 		await().until(() -> container.getCounters().failures() >= 4);
 		assertThat(time(container::stop)).isLessThan(Duration.ofMillis(500));
+	}
+
+	@Test
+	void queueThatWasDroppedIsMadeAnewByARestart() {
+		var container = this.fixture.container("made_anew", (message) -> {
+		});
+		container.start();
+		container.stop();
+		this.fixture.client.dropQueue("made_anew", true);
+		container.start();
+		await().until(() -> this.fixture.client.consumers()
+			.stream()
+			.anyMatch((consumer) -> consumer.queue().equals("made_anew")));
+		this.fixture.send("made_anew", 1);
+		await().until(() -> container.getCounters().handled() == 1);
 	}
 
 	@Test

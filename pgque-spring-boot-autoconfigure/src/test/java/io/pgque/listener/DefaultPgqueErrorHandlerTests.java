@@ -1,5 +1,6 @@
 package io.pgque.listener;
 
+import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
 import java.time.Duration;
 import java.time.OffsetDateTime;
@@ -13,6 +14,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 import org.springframework.dao.CannotAcquireLockException;
+import org.springframework.dao.DataAccessResourceFailureException;
 import org.springframework.dao.DataIntegrityViolationException;
 import org.springframework.dao.OptimisticLockingFailureException;
 import org.springframework.dao.QueryTimeoutException;
@@ -20,6 +22,7 @@ import org.springframework.dao.TransientDataAccessResourceException;
 import org.springframework.jdbc.CannotGetJdbcConnectionException;
 import org.springframework.messaging.converter.MessageConversionException;
 import org.springframework.transaction.CannotCreateTransactionException;
+import org.springframework.transaction.TransactionSystemException;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -33,7 +36,18 @@ class DefaultPgqueErrorHandlerTests {
 	static Stream<Exception> infrastructure() {
 		return Stream.of(new CannotGetJdbcConnectionException("none"), new QueryTimeoutException("late"),
 				new TransientDataAccessResourceException("full"), new CannotCreateTransactionException("none"),
-				new SQLTransientConnectionException("pool"));
+				new SQLTransientConnectionException("pool"), rollbackOnDeadConnection(),
+				new TransactionSystemException("commit", new SQLException("Connection is closed")));
+	}
+
+	/**
+	 * What a transactional handler throws whose connection was lost.
+	 */
+	private static Exception rollbackOnDeadConnection() {
+		TransactionSystemException failure = new TransactionSystemException("rollback",
+				new IllegalStateException("no SQLException to tell by"));
+		failure.initApplicationException(new DataAccessResourceFailureException("terminated"));
+		return failure;
 	}
 
 	static Stream<Exception> hopeless() {
@@ -43,6 +57,8 @@ class DefaultPgqueErrorHandlerTests {
 
 	static Stream<Exception> ordinary() {
 		return Stream.of(new IllegalStateException("declined"), new DataIntegrityViolationException("duplicate"),
+				new DataAccessResourceFailureException("index row", new SQLException("too large", "54000")),
+				new TransactionSystemException("commit", new SQLException("deferred constraint", "23503")),
 				new OptimisticLockingFailureException("stale"), new CannotAcquireLockException("deadlock"));
 	}
 

@@ -554,15 +554,12 @@ as $$
             split_part(i_consumer, '#', 1)) end
 $$;
 
--- Sends all dead letters of a queue again, each on its own, passing over those that others work on.
---   i_queue_name  queue
---   replayed      number sent
---   failed        number that could not be sent, and stay
---   first_error   why the first of them could not
-create or replace function pgque.dlq_replay_all(
-    i_queue_name text, out replayed bigint, out failed bigint, out first_error text)
+-- Takes all dead letters of a queue that are there now, each on its own, passing over those that others work on.
+--   i_redeliver  whether to deliver each to the consumer that gave it up; otherwise to all, as a new event
+create or replace function pgque_internal.replay_all(
+    i_queue_name text, i_redeliver boolean, out replayed bigint, out failed bigint, out first_error text)
 returns record
-language plpgsql security definer
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -579,7 +576,11 @@ begin
         for update of d skip locked
     loop
         begin
-            perform pgque.dlq_replay(v_id);
+            if i_redeliver then
+                perform pgque.dlq_redeliver(v_id);
+            else
+                perform pgque.dlq_replay(v_id);
+            end if;
             replayed := replayed + 1;
         exception
             when others then
@@ -588,6 +589,33 @@ begin
         end;
     end loop;
 end
+$$;
+
+-- Sends all dead letters of a queue again, each on its own, as new events for all consumers, passing over those that
+-- others work on.
+--   i_queue_name  queue
+--   replayed      number sent
+--   failed        number that could not be sent, and stay
+--   first_error   why the first of them could not
+create or replace function pgque.dlq_replay_all(
+    i_queue_name text, out replayed bigint, out failed bigint, out first_error text)
+returns record
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select * from pgque_internal.replay_all(i_queue_name, false)
+$$;
+
+-- Delivers all dead letters of a queue again, each on its own and to the consumer that gave it up, passing over those
+-- that others work on.
+--   i_queue_name, replayed, failed, first_error  as of dlq_replay_all
+create or replace function pgque.dlq_redeliver_all(
+    i_queue_name text, out replayed bigint, out failed bigint, out first_error text)
+returns record
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select * from pgque_internal.replay_all(i_queue_name, true)
 $$;
 
 -- Removes old dead letters.

@@ -66,7 +66,8 @@ grant execute on function
     pgque.insert_event(text, text, text, text, text, text, text),
     pgque.dlq_replay(bigint),
     pgque.dlq_redeliver(bigint),
-    pgque.dlq_replay_all(text)
+    pgque.dlq_replay_all(text),
+    pgque.dlq_redeliver_all(text)
 to pgque_writer;
 
 grant execute on function
