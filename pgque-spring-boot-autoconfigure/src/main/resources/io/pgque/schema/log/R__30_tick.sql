@@ -485,8 +485,8 @@ as $$
     select pgque.force_next_tick(i_queue_name)
 $$;
 
--- Ticks for a second, for schedulers that know no shorter period; commits after every pass, so it must be
--- called outside a transaction block.
+-- Sends the delayed events that are due, then ticks for a second, for schedulers that know no shorter period; commits
+-- after every pass, so it must be called outside a transaction block.
 create or replace procedure pgque.ticker_loop()
 language plpgsql
 as $$
@@ -499,6 +499,8 @@ begin
     select pg_catalog.make_interval(secs => c.tick_period_ms::float8 operator(pg_catalog./) 1000::float8) into v_period
     from pgque.config c;
     v_next := v_start;
+    perform pgque.maint_deliver_delayed();
+    commit;
     loop
         perform pgque.ticker();
         commit;

@@ -178,9 +178,9 @@ begin
 end
 $$;
 
--- Runs all maintenance: turns the rings of queues, ticks and cursors, runs the queues' hooks, removes expired
--- idempotency keys and what dropped queues and ended subscriptions left. Retries are moved by
--- maint_retry_events. Call it every half minute or so.
+-- Runs all maintenance: turns the rings of queues, ticks and cursors, runs the queues' hooks, sends delayed events
+-- that are due, removes expired idempotency keys and what dropped queues and ended subscriptions left. Retries are
+-- moved by maint_retry_events. Call it every half minute or so.
 --   result  sum of what the operations returned
 create or replace function pgque.maint() returns integer
 language plpgsql security definer
@@ -211,7 +211,8 @@ begin
         from pgque.maint_operations() o
         where o.func_name = 'pgque.maint_rotate_tables_step1'
         union all
-        select 'pgque_internal.drop_orphans', null, 11
+        select 'pgque_internal.' || f, null, 10 + n::int4
+        from unnest(array['maint_delayed', 'empty_delay_slots', 'drop_orphans']) with ordinality u (f, n)
         order by turn
     loop
         begin

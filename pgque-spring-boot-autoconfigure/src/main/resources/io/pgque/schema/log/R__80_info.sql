@@ -150,7 +150,7 @@ begin
         return query values
             ('pg_cron', 'unavailable',
              'not installed in this database: call pgque.ticker() several times a second, pgque.maint_retry_events()'
-             ' every second and pgque.maint() every half minute');
+             ' and pgque.maint_deliver_delayed() every second and pgque.maint() every half minute');
     end if;
     if not exists (select from pg_namespace n where n.nspname = 'timetable') then
         return query values ('pg_timetable', 'unavailable', 'not installed in this database');

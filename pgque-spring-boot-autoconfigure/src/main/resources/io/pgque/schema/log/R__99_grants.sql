@@ -203,12 +203,22 @@ grant execute on function
     pgque.send_idem(text, text, text, text, interval, text),
     pgque.send_idem(text, text, jsonb, text, interval, text),
     pgque.send_idem_checked(text, text, text, text, interval, text),
-    pgque.send_idem_checked(text, text, jsonb, text, interval, text)
+    pgque.send_idem_checked(text, text, jsonb, text, interval, text),
+    pgque.send_at(text, text, jsonb, timestamptz),
+    pgque.send_at(text, text, text, timestamptz),
+    pgque.send_at(text, text, jsonb, timestamptz, text, text, text, text),
+    pgque.send_at(text, text, text, timestamptz, text, text, text, text),
+    pgque.send_after(text, text, jsonb, interval, text),
+    pgque.send_after(text, text, text, interval, text),
+    pgque.cancel_delayed(text, bigint)
 to pgque_writer;
+
+grant select on pgque.delayed_events to pgque_reader;
 
 grant execute on function
     pgque.maint_idem(),
-    pgque.maint_idem(text)
+    pgque.maint_idem(text),
+    pgque.maint_deliver_delayed()
 to pgque_admin;
 
 -- Configuration in one call.

@@ -336,6 +336,68 @@ comment on column pgque.idem.event_id is 'Event that the key stands for.';
 comment on column pgque.idem.idem_hash is 'SHA-256 of type and payload; NULL: unknown, and equal to any.';
 
 -- ---------------------------------------------------------------------------------------------------
+-- Delayed events. Slots 0 to 14 are five rings of three cells of time (15 minutes, 3 hours, 36 hours, 18 days
+-- and 216 days wide), 15 takes what is due later, 16 what could not be delivered. Those of one slot leave it at about
+-- the same time, and it can be truncated: neither their number nor a snapshot held elsewhere leaves anything behind.
+-- ---------------------------------------------------------------------------------------------------
+
+create sequence pgque.delayed_events_de_id_seq;
+create table pgque_internal.delayed (
+    de_id         bigint not null,
+    de_slot       int2 not null,
+    de_xid        xid8 not null default pg_catalog.pg_current_xact_id(),
+    de_deliver_at timestamptz not null,
+    de_queue_name text not null,
+    de_type       text,
+    de_data       text,
+    de_extra1     text,
+    de_extra2     text,
+    de_extra3     text,
+    de_extra4     text,
+    de_error      text,
+    de_failed_at  timestamptz,
+    constraint delayed_pkey primary key (de_id, de_slot)
+) partition by list (de_slot);
+create index delayed_due_idx on pgque_internal.delayed (de_deliver_at);
+create index delayed_xid_idx on pgque_internal.delayed (de_xid, de_deliver_at);
+do $$
+begin
+    for v_slot in 0 .. 16 loop
+        execute format('create table pgque_internal.delayed_%s partition of pgque_internal.delayed for values in (%s)',
+                       v_slot, v_slot);
+    end loop;
+end
+$$;
+comment on table pgque_internal.delayed is
+    'Events that wait for their time. A row is there until its event is sent: sending deletes it, and the space comes '
+    'back when the slot is empty and truncated. Rows are never updated.';
+comment on column pgque_internal.delayed.de_xid is 'Transaction that wrote the row.';
+comment on column pgque_internal.delayed.de_deliver_at is 'When it is due, or tried again.';
+comment on column pgque_internal.delayed.de_error is 'Why it could not be sent when it was due.';
+comment on column pgque_internal.delayed.de_failed_at is 'When it could not be sent for the first time.';
+
+create table pgque_internal.delay_mark (
+    mark_no       bigint generated always as identity constraint delay_mark_pkey primary key,
+    mark_due      timestamptz not null,
+    mark_snapshot pg_snapshot not null,
+    mark_seq      bigint not null,
+    mark_left     bigint[] not null
+) with (autovacuum_enabled = false);
+comment on table pgque_internal.delay_mark is
+    'How far delivery has got; the newest row counts: of what its snapshot saw, nothing is left that was due by then, but '
+    'the rows named. It only says where to look first; what is to be sent, the rows tell.';
+comment on column pgque_internal.delay_mark.mark_seq is 'Value of the sequence of delayed events before the snapshot.';
+comment on column pgque_internal.delay_mark.mark_left is
+    'Due rows that were passed over since another session had locked them.';
+
+create view pgque.delayed_events as
+select d.de_id, d.de_queue_name, d.de_deliver_at, d.de_type, d.de_data, d.de_extra1, d.de_extra2, d.de_extra3, d.de_extra4,
+       d.de_error, d.de_failed_at
+from pgque_internal.delayed d;
+comment on view pgque.delayed_events is
+    'Events that wait for their time. Inserts, updates and deletes are carried over to the storage.';
+
+-- ---------------------------------------------------------------------------------------------------
 -- Partitions and configuration
 -- ---------------------------------------------------------------------------------------------------
 
