@@ -75,6 +75,8 @@ class GrantTests {
 				R  receive_coop receive_coop_batch subscribe_slot subscribe_slots unsubscribe_slot change_partitions claim_slot
 				R  release_slot receive_partitioned ack_partitioned nack_partitioned
 				R  event_retry get_queue_info get_consumer_info get_batch_info dlq_inspect dead_letters version
+				R  queue_stats consumer_stats consumer_backlog queue_health otel_metrics stuck_consumers in_flight throughput
+				R  error_rate
 				W  send send_batch insert_event dlq_replay dlq_redeliver dlq_replay_all dlq_redeliver_all
 				RW distribution
 				A  insert_event_raw current_event_table get_batch_cursor batch_retry event_retry_raw batch_event_sql

@@ -227,3 +227,16 @@ grant execute on function
     pgque.pause_queue(text),
     pgque.resume_queue(text)
 to pgque_admin;
+
+-- Figures.
+grant execute on function
+    pgque.queue_stats(),
+    pgque.consumer_stats(),
+    pgque.consumer_backlog(),
+    pgque.queue_health(),
+    pgque.otel_metrics(),
+    pgque.stuck_consumers(interval),
+    pgque.in_flight(text),
+    pgque.throughput(text, interval, interval),
+    pgque.error_rate(text, interval, interval)
+to pgque_reader;
