@@ -116,7 +116,8 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * @param interval Time between ticks when nothing wakes the ticker.
 	 * @param onCommit Whether a committed send wakes the ticker at once.
 	 * @param minInterval Shortest time between two ticks of one queue.
-	 * @param retryInterval Time between moving due retries back to their queue.
+	 * @param retryInterval Time between moving due retries and delayed events to their
+	 * queue.
 	 * @param maintenanceInterval Time between runs of the maintenance.
 	 * @param rotationInterval Time between second rotation steps.
 	 */

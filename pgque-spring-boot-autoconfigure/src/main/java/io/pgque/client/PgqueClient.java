@@ -250,6 +250,14 @@ public final class PgqueClient {
 	}
 
 	/**
+	 * Send the delayed events that are due.
+	 * @return how many were sent; when there are very many, there may be more
+	 */
+	public int deliverDelayed() {
+		return callInt(null, "select pgque.maint_deliver_delayed()");
+	}
+
+	/**
 	 * Run the maintenance: rotation and cleaning up.
 	 * @return the engine's count of what it did
 	 */

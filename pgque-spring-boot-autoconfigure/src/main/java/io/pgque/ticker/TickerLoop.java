@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
+import java.util.function.IntSupplier;
 
 import io.pgque.client.PgqueClient;
 import io.pgque.client.TickResult;
@@ -55,6 +56,7 @@ final class TickerLoop implements Runnable {
 		}
 		this.duties.add(new Duty("tick queues", settings.interval(), this::tickAll));
 		this.duties.add(new Duty("move due retries", settings.retryInterval(), this::moveRetries));
+		this.duties.add(new Duty("send delayed events", settings.retryInterval(), this::deliverDelayed));
 		this.duties.add(new Duty("finish rotations", settings.rotationInterval(), client::finishRotation));
 		this.duties.add(new Duty("run the maintenance", settings.maintenanceInterval(), client::maintain));
 	}
@@ -186,9 +188,17 @@ final class TickerLoop implements Runnable {
 	}
 
 	private void moveRetries() {
-		int moved = this.client.moveDueRetries();
-		while (moved > 0 && !this.nudges.isStopped()) {
-			moved = this.client.moveDueRetries();
+		repeat(this.client::moveDueRetries);
+	}
+
+	private void deliverDelayed() {
+		repeat(this.client::deliverDelayed);
+	}
+
+	private void repeat(IntSupplier step) {
+		int done = step.getAsInt();
+		while (done > 0 && !this.nudges.isStopped()) {
+			done = step.getAsInt();
 		}
 	}
 

@@ -11,7 +11,7 @@ import org.springframework.util.Assert;
  * @param interval time between ticks when nothing wakes it
  * @param onCommit whether a committed send wakes it at once
  * @param minInterval shortest time between two ticks of one queue
- * @param retryInterval time between moving due retries back to their queues
+ * @param retryInterval time between moving due retries and delayed events to their queues
  * @param maintenanceInterval time between runs of the maintenance
  * @param rotationInterval time between second rotation steps
  * @since 0.1.0

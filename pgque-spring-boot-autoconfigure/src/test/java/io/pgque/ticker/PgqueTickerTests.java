@@ -153,6 +153,14 @@ class PgqueTickerTests {
 	}
 
 	@Test
+	void sendsDelayedEvents() {
+		this.database.query("select pgque.send_after(?, 't', 'late'::text, interval '50 ms')", this.queue);
+		start(new TickerSettings(TickerMode.ALWAYS, Duration.ofMillis(20), true, Duration.ZERO, Duration.ofMillis(20),
+				NEVER, NEVER));
+		await().until(() -> received().rows().size() == 1);
+	}
+
+	@Test
 	void servesCommitThatMetABusyQueue() throws SQLException {
 		long before = lastTick();
 		start(settings(NEVER));
