@@ -7,8 +7,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-import org.springframework.jdbc.core.JdbcTemplate;
-
+import io.pgque.engine.Engine.SqlError;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
 
@@ -26,10 +25,13 @@ class ConfigApiTests {
 
 	TestDatabase database;
 
+	private Engine engine;
+
 	private String queue;
 
 	@BeforeEach
 	void name() {
+		this.engine = new Engine(this.database.dataSource());
 		this.queue = "configured-" + NUMBER.incrementAndGet();
 	}
 
@@ -83,7 +85,7 @@ class ConfigApiTests {
 		assertThat(this.database.value(Boolean.class, "select exists (select from pgque.queue where queue_name = ?)",
 				this.queue))
 			.isFalse();
-		assertThat(SqlFailure.of(this.database, "select pgque.create_queue(null, '{}'::jsonb)").message())
+		assertThat(this.engine.error("select pgque.create_queue(null, '{}'::jsonb)").message())
 			.contains("Invalid NULL value");
 	}
 
@@ -105,9 +107,9 @@ class ConfigApiTests {
 	@Test
 	void anUnknownQueueIsNotPaused() {
 		for (String function : List.of("pause_queue", "resume_queue")) {
-			assertThat(SqlFailure.of(this.database, "select pgque." + function + "('nowhere')").message())
+			assertThat(this.engine.error("select pgque." + function + "('nowhere')").message())
 				.contains("No such event queue: nowhere");
-			assertThat(SqlFailure.of(this.database, "select pgque." + function + "(null)").message())
+			assertThat(this.engine.error("select pgque." + function + "(null)").message())
 				.contains("Invalid NULL value");
 		}
 	}
@@ -128,15 +130,15 @@ class ConfigApiTests {
 
 	@Test
 	void administratorsConfigureAndNobodyElse() {
-		JdbcTemplate administrator = this.database.createLogin("pgque_admin").jdbc();
-		assertThat(administrator.queryForObject(CREATE, Integer.class, this.queue, "{\"max_retries\": 1}")).isOne();
-		administrator.queryForList("select pgque.pause_queue(?)", this.queue);
-		administrator.queryForList("select pgque.resume_queue(?)", this.queue);
-		for (JdbcTemplate role : List.of(this.database.createLogin("pgque_reader").jdbc(),
-				this.database.createLogin("pgque_writer").jdbc())) {
-			assertThat(SqlFailure.of(role, CREATE, "denied", "{}").state()).isEqualTo("42501");
-			assertThat(SqlFailure.of(role, "select pgque.pause_queue(?)", this.queue).state()).isEqualTo("42501");
-			assertThat(SqlFailure.of(role, "select pgque.resume_queue(?)", this.queue).state()).isEqualTo("42501");
+		Engine administrator = new Engine(this.database.createLogin("pgque_admin").dataSource());
+		assertThat(administrator.value(Integer.class, CREATE, this.queue, "{\"max_retries\": 1}")).isOne();
+		administrator.rows("select pgque.pause_queue(?)", this.queue);
+		administrator.rows("select pgque.resume_queue(?)", this.queue);
+		for (Engine role : List.of(new Engine(this.database.createLogin("pgque_reader").dataSource()),
+				new Engine(this.database.createLogin("pgque_writer").dataSource()))) {
+			assertThat(role.error(CREATE, "denied", "{}").state()).isEqualTo("42501");
+			assertThat(role.error("select pgque.pause_queue(?)", this.queue).state()).isEqualTo("42501");
+			assertThat(role.error("select pgque.resume_queue(?)", this.queue).state()).isEqualTo("42501");
 		}
 	}
 
@@ -144,8 +146,8 @@ class ConfigApiTests {
 		return this.database.value(Integer.class, CREATE, this.queue, options);
 	}
 
-	private SqlFailure failure(String options) {
-		return SqlFailure.of(this.database, CREATE, this.queue, options);
+	private SqlError failure(String options) {
+		return this.engine.error(CREATE, this.queue, options);
 	}
 
 	private List<String> tick() {

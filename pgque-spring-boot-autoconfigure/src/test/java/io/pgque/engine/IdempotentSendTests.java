@@ -9,8 +9,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-import org.springframework.jdbc.core.JdbcTemplate;
-
+import io.pgque.engine.Engine.SqlError;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
 
@@ -26,10 +25,13 @@ class IdempotentSendTests {
 
 	TestDatabase database;
 
+	private Engine engine;
+
 	private String queue;
 
 	@BeforeEach
 	void createQueue() {
+		this.engine = new Engine(this.database.dataSource());
 		this.queue = "idempotent-" + NUMBER.incrementAndGet();
 		this.database.query("select pgque.create_queue(?), pgque.subscribe(?, 'consumer')", this.queue, this.queue);
 	}
@@ -149,15 +151,15 @@ class IdempotentSendTests {
 	@Test
 	void argumentsAreChecked() {
 		assertThat(failure("select * from pgque.send_idem(?, 't', 'x', null)", this.queue))
-			.isEqualTo(SqlFailure.raised("idem_key must not be null"));
+			.isEqualTo(SqlError.raised("idem_key must not be null"));
 		for (String ttl : List.of("null", "interval '0'", "interval '-1 second'")) {
 			assertThat(failure("select * from pgque.send_idem(?, 't', 'x', 'key', " + ttl + ")", this.queue)).as(ttl)
-				.isEqualTo(SqlFailure.raised("ttl must be a positive interval"));
+				.isEqualTo(SqlError.raised("ttl must be a positive interval"));
 		}
 		assertThat(failure("select * from pgque.send_idem('nowhere', 't', 'x', 'key')"))
-			.isEqualTo(SqlFailure.raised("queue not found: nowhere"));
+			.isEqualTo(SqlError.raised("queue not found: nowhere"));
 		assertThat(failure("select * from pgque.send_idem(null, 't', 'x', 'key')"))
-			.isEqualTo(SqlFailure.raised("queue not found: <NULL>"));
+			.isEqualTo(SqlError.raised("queue not found: <NULL>"));
 		// Not compressible, so that it is too long for an index.
 		assertThat(failure("select * from pgque.send_idem(?, 't', 'x',"
 				+ " (select string_agg(md5(n::text), '') from generate_series(1, 200) n))", this.queue)
@@ -169,7 +171,7 @@ class IdempotentSendTests {
 	void aFailedSendLeavesNoKey() {
 		disableInsert(true);
 		assertThat(failure("select * from pgque.send_idem(?, 't', 'x', 'key')", this.queue))
-			.isEqualTo(SqlFailure.raised("Insert into queue disallowed"));
+			.isEqualTo(SqlError.raised("Insert into queue disallowed"));
 		assertThat(this.database.value(Long.class,
 				"select count(*) from pgque.idem where idem_key = 'key'"
 						+ " and queue_id = (select queue_id from pgque.queue where queue_name = ?)",
@@ -227,25 +229,24 @@ class IdempotentSendTests {
 
 	@Test
 	void writersSendAndNobodyReadsTheKeys() {
-		JdbcTemplate writer = this.database.createLogin("pgque_writer").jdbc();
-		JdbcTemplate reader = this.database.createLogin("pgque_reader").jdbc();
-		JdbcTemplate administrator = this.database.createLogin("pgque_admin").jdbc();
+		Engine writer = new Engine(this.database.createLogin("pgque_writer").dataSource());
+		Engine reader = new Engine(this.database.createLogin("pgque_reader").dataSource());
+		Engine administrator = new Engine(this.database.createLogin("pgque_admin").dataSource());
 		String send = "select deduped from pgque.send_idem(?, 't', 'x', ?)";
 		String check = "select deduped from pgque.send_idem_checked(?, 't', '{}'::jsonb, ?)";
-		assertThat(writer.queryForObject(send, Boolean.class, this.queue, "writer")).isFalse();
-		assertThat(writer.queryForObject(check, Boolean.class, this.queue, "writer")).isTrue();
-		assertThat(administrator.queryForObject(send, Boolean.class, this.queue, "administrator")).isFalse();
-		assertThat(administrator.queryForObject("select pgque.maint_idem() + pgque.maint_idem(?)", Integer.class,
-				this.queue))
+		assertThat(writer.value(Boolean.class, send, this.queue, "writer")).isFalse();
+		assertThat(writer.value(Boolean.class, check, this.queue, "writer")).isTrue();
+		assertThat(administrator.value(Boolean.class, send, this.queue, "administrator")).isFalse();
+		assertThat(administrator.value(Integer.class, "select pgque.maint_idem() + pgque.maint_idem(?)", this.queue))
 			.isZero();
-		assertThat(SqlFailure.of(reader, send, this.queue, "reader").state()).isEqualTo("42501");
-		assertThat(SqlFailure.of(reader, check, this.queue, "reader").state()).isEqualTo("42501");
-		for (JdbcTemplate role : List.of(writer, reader)) {
-			assertThat(SqlFailure.of(role, "select pgque.maint_idem()").state()).isEqualTo("42501");
-			assertThat(SqlFailure.of(role, "select pgque.maint_idem('x')").state()).isEqualTo("42501");
+		assertThat(reader.error(send, this.queue, "reader").state()).isEqualTo("42501");
+		assertThat(reader.error(check, this.queue, "reader").state()).isEqualTo("42501");
+		for (Engine role : List.of(writer, reader)) {
+			assertThat(role.error("select pgque.maint_idem()").state()).isEqualTo("42501");
+			assertThat(role.error("select pgque.maint_idem('x')").state()).isEqualTo("42501");
 		}
-		for (JdbcTemplate role : List.of(writer, reader, administrator)) {
-			assertThat(SqlFailure.of(role, "select * from pgque.idem").state()).isEqualTo("42501");
+		for (Engine role : List.of(writer, reader, administrator)) {
+			assertThat(role.error("select * from pgque.idem").state()).isEqualTo("42501");
 		}
 	}
 
@@ -291,8 +292,8 @@ class IdempotentSendTests {
 		return this.database.jdbc().queryForMap(sql, this.queue);
 	}
 
-	private SqlFailure failure(String sql, Object... arguments) {
-		return SqlFailure.of(this.database, sql, arguments);
+	private SqlError failure(String sql, Object... arguments) {
+		return this.engine.error(sql, arguments);
 	}
 
 }

@@ -10,8 +10,7 @@ import java.util.stream.LongStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-import org.springframework.jdbc.core.JdbcTemplate;
-
+import io.pgque.engine.Engine.SqlError;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
 
@@ -30,10 +29,13 @@ class MixedSendTests {
 
 	TestDatabase database;
 
+	private Engine engine;
+
 	private String queue;
 
 	@BeforeEach
 	void createQueue() {
+		this.engine = new Engine(this.database.dataSource());
 		this.queue = "mixed-" + NUMBER.incrementAndGet();
 		this.database.query("select pgque.create_queue(?), pgque.subscribe(?, 'consumer')", this.queue, this.queue);
 	}
@@ -97,10 +99,10 @@ class MixedSendTests {
 	@Test
 	void argumentsAreChecked() {
 		assertThat(failure("null", "null", "null", "null", "null", "null"))
-			.isEqualTo(SqlFailure.raised("payloads must not be null"));
+			.isEqualTo(SqlError.raised("payloads must not be null"));
 		assertThat(failure("null", "array['1']", "null", "null", "null", "null"))
-			.isEqualTo(SqlFailure.raised("types must not be null"));
-		assertThat(failure("array['a', 'b']", "array['1']", "null", "null", "null", "null")).isEqualTo(SqlFailure
+			.isEqualTo(SqlError.raised("types must not be null"));
+		assertThat(failure("array['a', 'b']", "array['1']", "null", "null", "null", "null")).isEqualTo(SqlError
 			.raised("arrays differ in length: types 2, payloads 1, extra1 <NULL>, extra2 <NULL>, extra3 <NULL>,"
 					+ " extra4 <NULL>"));
 		for (int i = 0; i < 4; i++) {
@@ -111,9 +113,9 @@ class MixedSendTests {
 		}
 		assertThat(failure("'{}'", "'{}'", "array['x']", "null", "null", "null").message())
 			.startsWith("arrays differ in length");
-		assertThat(SqlFailure.of(this.database,
-				"select pgque.send_events('nowhere', array['a'], array['1'], null, null, null, null)"))
-			.isEqualTo(SqlFailure.raised("queue not found: nowhere"));
+		assertThat(this.engine
+			.error("select pgque.send_events('nowhere', array['a'], array['1'], null, null, null, null)"))
+			.isEqualTo(SqlError.raised("queue not found: nowhere"));
 		assertThat(received()).isEmpty();
 	}
 
@@ -121,9 +123,9 @@ class MixedSendTests {
 	void aWriteDisabledQueueTakesNothing() {
 		this.database.update("update pgque.queue set queue_disable_insert = true where queue_name = ?", this.queue);
 		assertThat(failure("array['a']", "array['1']", "null", "null", "null", "null"))
-			.isEqualTo(SqlFailure.raised("Insert into queue disallowed"));
-		assertThat(SqlFailure.of(this.database, "select pgque.send(?, 't', 'x', 'key')", this.queue))
-			.isEqualTo(SqlFailure.raised("Insert into queue disallowed"));
+			.isEqualTo(SqlError.raised("Insert into queue disallowed"));
+		assertThat(this.engine.error("select pgque.send(?, 't', 'x', 'key')", this.queue))
+			.isEqualTo(SqlError.raised("Insert into queue disallowed"));
 	}
 
 	@Test
@@ -143,13 +145,13 @@ class MixedSendTests {
 
 	@Test
 	void writersSendAndReadersDoNot() {
-		JdbcTemplate writer = this.database.createLogin("pgque_writer").jdbc();
-		JdbcTemplate reader = this.database.createLogin("pgque_reader").jdbc();
+		Engine writer = new Engine(this.database.createLogin("pgque_writer").dataSource());
+		Engine reader = new Engine(this.database.createLogin("pgque_reader").dataSource());
 		for (String call : List.of("select pgque.send(?, 't', 'x', 'key')",
 				"select pgque.send(?, 't', '{}'::jsonb, 'key')",
 				"select pgque.send_events(?, array['a'], array['1'], null, null, null, null)")) {
-			assertThat(writer.queryForList(call, this.queue)).hasSize(1);
-			assertThat(SqlFailure.of(reader, call, this.queue).state()).isEqualTo("42501");
+			assertThat(writer.rows(call, this.queue)).hasSize(1);
+			assertThat(reader.error(call, this.queue).state()).isEqualTo("42501");
 		}
 	}
 
@@ -159,10 +161,9 @@ class MixedSendTests {
 				"select unnest(" + call(types, payloads, extra1, extra2, extra3, extra4) + ")", this.queue);
 	}
 
-	private SqlFailure failure(String types, String payloads, String extra1, String extra2, String extra3,
+	private SqlError failure(String types, String payloads, String extra1, String extra2, String extra3,
 			String extra4) {
-		return SqlFailure.of(this.database, "select " + call(types, payloads, extra1, extra2, extra3, extra4),
-				this.queue);
+		return this.engine.error("select " + call(types, payloads, extra1, extra2, extra3, extra4), this.queue);
 	}
 
 	private static String call(String... arrays) {
