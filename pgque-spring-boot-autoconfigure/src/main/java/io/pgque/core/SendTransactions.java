@@ -38,6 +38,11 @@ final class SendTransactions {
 
 	private final AtomicBoolean warned = new AtomicBoolean();
 
+	/**
+	 * Key under which a foreign transaction is noted.
+	 */
+	private final Object foreignTransaction = new Object();
+
 	private volatile boolean transactionRequired;
 
 	private volatile CommitListener commitListener = (queues) -> {
@@ -69,10 +74,11 @@ final class SendTransactions {
 			this.commitListener.committed(Set.of(queue));
 			return result;
 		}
+		boolean foreign = isForeignTransaction();
 		// Bound to the thread, hence the same that the statement will use.
 		Connection connection = DataSourceUtils.getConnection(this.dataSource);
 		try {
-			return send(queue, statement, connection);
+			return send(queue, statement, connection, foreign);
 		}
 		catch (SQLException ex) {
 			throw new CannotGetJdbcConnectionException("The connection to send to queue '" + queue + "' failed", ex);
@@ -82,11 +88,33 @@ final class SendTransactions {
 		}
 	}
 
-	private <T> T send(String queue, Supplier<T> statement, Connection connection) throws SQLException {
+	/**
+	 * Whether the transaction is one of another data source: its manager had bound no
+	 * connection of ours before the first send, so nothing will commit what is written
+	 * there.
+	 */
+	private boolean isForeignTransaction() {
+		if (!TransactionSynchronizationManager.isActualTransactionActive()
+				|| !TransactionSynchronizationManager.isSynchronizationActive()) {
+			return false;
+		}
+		if (TransactionSynchronizationManager.hasResource(this.foreignTransaction)) {
+			return true;
+		}
+		if (TransactionSynchronizationManager.hasResource(this.dataSource)) {
+			return false;
+		}
+		TransactionSynchronizationManager.registerSynchronization(new ForeignTransaction());
+		TransactionSynchronizationManager.bindResource(this.foreignTransaction, Boolean.TRUE);
+		return true;
+	}
+
+	private <T> T send(String queue, Supplier<T> statement, Connection connection, boolean foreign)
+			throws SQLException {
 		boolean active = TransactionSynchronizationManager.isActualTransactionActive();
 		boolean synchronizing = TransactionSynchronizationManager.isSynchronizationActive();
 		boolean autoCommit = connection.getAutoCommit();
-		if (autoCommit || (synchronizing && !active)) {
+		if (autoCommit || foreign || (synchronizing && !active)) {
 			requireNoTransaction(queue);
 			if (active) {
 				warnOfOtherTransaction(queue);
@@ -102,6 +130,10 @@ final class SendTransactions {
 		}
 		T result = statement.get();
 		if (autoCommit) {
+			this.commitListener.committed(Set.of(queue));
+		}
+		else if (foreign) {
+			connection.commit();
 			this.commitListener.committed(Set.of(queue));
 		}
 		else if (active && synchronizing) {
@@ -140,6 +172,28 @@ final class SendTransactions {
 			TransactionSynchronizationManager.bindResource(this, current);
 		}
 		return current;
+	}
+
+	/**
+	 * Forgets a foreign transaction when it ends, or when another takes its place.
+	 */
+	private final class ForeignTransaction implements TransactionSynchronization {
+
+		@Override
+		public void suspend() {
+			TransactionSynchronizationManager.unbindResource(SendTransactions.this.foreignTransaction);
+		}
+
+		@Override
+		public void resume() {
+			TransactionSynchronizationManager.bindResource(SendTransactions.this.foreignTransaction, Boolean.TRUE);
+		}
+
+		@Override
+		public void afterCompletion(int status) {
+			TransactionSynchronizationManager.unbindResourceIfPossible(SendTransactions.this.foreignTransaction);
+		}
+
 	}
 
 	/**

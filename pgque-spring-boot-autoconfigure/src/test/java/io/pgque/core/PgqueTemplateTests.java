@@ -322,6 +322,34 @@ class PgqueTemplateTests {
 	}
 
 	@Test
+	void transactionOfAnotherDataSourceLosesNothingWithoutAutoCommit() {
+		HikariConfig config = new HikariConfig();
+		config.setDataSource(this.database.dataSource());
+		config.setAutoCommit(false);
+		config.setMaximumPoolSize(2);
+		try (HikariDataSource own = new HikariDataSource(config); HikariDataSource other = this.database.pool(1)) {
+			PgqueTemplate template = new PgqueTemplate(own, new Jackson2MessageConverter());
+			TransactionTemplate elsewhere = new TransactionTemplate(new JdbcTransactionManager(other));
+			TransactionTemplate inner = new TransactionTemplate(new JdbcTransactionManager(own));
+			inner.setPropagationBehavior(TransactionDefinition.PROPAGATION_REQUIRES_NEW);
+			elsewhere.executeWithoutResult((outer) -> {
+				template.send(this.queue, "a");
+				template.send(this.queue, "b");
+				inner.executeWithoutResult((status) -> {
+					template.send(this.queue, "rolled back");
+					status.setRollbackOnly();
+				});
+				template.send(this.queue, "c");
+				outer.setRollbackOnly();
+			});
+			assertThat(receivedPayloads()).containsExactly("a", "b", "c");
+			template.setTransactionRequired(true);
+			assertThatExceptionOfType(TransactionRequiredException.class)
+				.isThrownBy(() -> elsewhere.executeWithoutResult((status) -> template.send(this.queue, "d")));
+		}
+	}
+
+	@Test
 	void readOnlyTransactionIsRefusedAndStaysUsable() {
 		TransactionTemplate readOnly = transaction();
 		readOnly.setReadOnly(true);
