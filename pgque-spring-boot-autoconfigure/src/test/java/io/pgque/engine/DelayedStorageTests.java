@@ -126,7 +126,8 @@ class DelayedStorageTests {
 				this.database.query("select pg_sleep(0.06)");
 				assertThat(deliver()).isEqualTo(700);
 			}
-			// A walk through what was sent would touch a buffer for each of the 21,000 rows.
+			// A walk through what was sent would touch a buffer for each of the 21,000
+			// rows.
 			assertThat(buffersOfAPass()).isLessThan(before + 2_100);
 			this.database.query("select pgque.maint()");
 			assertThat(bytes()).isLessThan(100_000);
