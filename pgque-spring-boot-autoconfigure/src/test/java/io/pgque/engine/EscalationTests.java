@@ -63,8 +63,7 @@ class EscalationTests {
 				"pg_notify(text, text) returns void", "nextval(regclass) returns bigint",
 				"pg_current_snapshot() returns pg_snapshot", "pg_current_xact_id() returns xid8",
 				"octet_length(text) returns integer", "pg_sequence_last_value(regclass) returns bigint",
-				"set_config(text, text, boolean) returns text",
-				"append_event(text, text, text, text, text, text, text)" + " returns bigint" }) {
+				"set_config(text, text, boolean) returns text", "writable_queue(text) returns pgque.queue" }) {
 			this.admin.execute("create or replace function pgque.%s language plpgsql as $$ begin raise exception"
 				.formatted(function) + " 'shadow called by %', current_user; end $$");
 		}

@@ -179,15 +179,17 @@ begin
     end if;
     v_id := nextval('pgque.queue_queue_id_seq');
     v_prefix := 'pgque.event_' || v_id;
-    insert into pgque.queue (queue_id, queue_name, queue_data_pfx, queue_event_seq, queue_tick_seq)
-    values (v_id, i_queue_name, v_prefix, v_prefix || '_id_seq', v_prefix || '_tick_seq')
+    execute format('create sequence %s_id_seq', v_prefix);
+    execute format('create sequence %s_tick_seq', v_prefix);
+    insert into pgque.queue (queue_id, queue_name, queue_data_pfx, queue_event_seq, queue_tick_seq, queue_sequence)
+    values (v_id, i_queue_name, v_prefix, v_prefix || '_id_seq', v_prefix || '_tick_seq',
+            (v_prefix || '_id_seq')::regclass)
     on conflict on constraint queue_name_uq do nothing;
     if not found then
+        execute format('drop sequence %s_id_seq, %s_tick_seq', v_prefix, v_prefix);
         return 0;
     end if;
 
-    execute format('create sequence %s_id_seq', v_prefix);
-    execute format('create sequence %s_tick_seq', v_prefix);
     execute format('grant select, update on sequence %s_id_seq, %s_tick_seq to pgque_admin', v_prefix, v_prefix);
     execute format('create table %s (like pgque.event_template including defaults) partition by list (ev_slot)', v_prefix);
     foreach v_leaf in array pgque_internal.leaves(v_prefix) loop

@@ -168,7 +168,7 @@ as $$
                and (pg_snapshot_xmin(t.tick_snapshot) >= t.tick_xid or clean.xmin >= t.tick_xid), false)
     from pgque.queue q
     cross join (select nullif(current_setting('pgque.clean_xmin', true), '')::xid8 as xmin) clean
-    cross join lateral (select coalesce(pg_sequence_last_value(q.queue_event_seq::regclass), 0) as value) s
+    cross join lateral (select coalesce(pg_sequence_last_value(q.queue_sequence), 0) as value) s
     left join lateral (
         select * from pgque.tick t where t.tick_queue = q.queue_id order by t.tick_id desc limit 1
     ) t on true
@@ -229,7 +229,7 @@ declare
 begin
     perform pgque_internal.require_read_committed('tick_now');
     select array_agg(q.queue_id), array_agg(q.queue_name),
-           array_agg(coalesce(pg_sequence_last_value(q.queue_event_seq::regclass), 0))
+           array_agg(coalesce(pg_sequence_last_value(q.queue_sequence), 0))
     into v_ids, v_names, v_seqs
     from pgque.queue q
     where q.queue_name = any (i_queues) and not q.queue_ticker_paused and not q.queue_external_ticker;
@@ -471,7 +471,7 @@ begin
         raise exception 'ticker of queue "%" is paused', i_queue_name;
     end if;
     -- One by one: setting the sequence could take back ids that senders draw meanwhile.
-    perform count(nextval(v_queue.queue_event_seq::regclass))
+    perform count(nextval(v_queue.queue_sequence))
     from generate_series(1, v_queue.queue_ticker_max_count::bigint * 2 + 1001);
     return (pgque_internal.newest_tick(v_queue.queue_id)).tick_id;
 end

@@ -236,7 +236,7 @@ declare
     v_sub record;
     v_id  bigint;
 begin
-    select s.sub_id, s.sub_queue, q.queue_event_seq into v_sub
+    select s.sub_id, s.sub_queue, q.queue_sequence into v_sub
     from pgque.queue q
     join pgque.consumer c on c.co_name = x_consumer
     join pgque_internal.sub s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
@@ -244,7 +244,7 @@ begin
     if not found then
         raise exception 'consumer not registered: %/%', coalesce(x_queue, 'NULL'), coalesce(x_consumer, 'NULL');
     end if;
-    v_id := coalesce(x_ev_id, nextval(v_sub.queue_event_seq::regclass));
+    v_id := coalesce(x_ev_id, nextval(v_sub.queue_sequence));
     insert into pgque.retry_queue (ev_retry_after, ev_queue, ev_id, ev_time, ev_owner, ev_retry, ev_type, ev_data,
                                    ev_extra1, ev_extra2, ev_extra3, ev_extra4)
     values (x_retry_after, v_sub.sub_queue, v_id, x_ev_time, v_sub.sub_id, x_ev_retry, x_ev_type, x_ev_data,
@@ -367,7 +367,7 @@ begin
         join pgque.queue q on q.queue_id = m.ev_queue
         returning ev_queue
     )
-    select count(nextval(q.queue_event_seq::regclass)) into v_count
+    select count(nextval(q.queue_sequence)) into v_count
     from appended a
     join pgque.queue q on q.queue_id = a.ev_queue;
     return v_count;
@@ -501,7 +501,7 @@ as $$
 declare
     v_letter pgque.dead_letter := pgque_internal.take_dead_letter(i_dead_letter_id);
 begin
-    return pgque_internal.append_event(
+    return pgque.insert_event(
         (select q.queue_name from pgque.queue q where q.queue_id = v_letter.dl_queue_id),
         v_letter.ev_type, v_letter.ev_data, v_letter.ev_extra1, v_letter.ev_extra2, v_letter.ev_extra3, v_letter.ev_extra4);
 end

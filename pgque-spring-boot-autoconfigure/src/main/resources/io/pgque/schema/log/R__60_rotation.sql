@@ -52,7 +52,7 @@ begin
     select min(s.sub_last_tick) into v_lowest from pgque.subscription s where s.sub_queue = v_queue.queue_id;
     if v_lowest is null then
         -- Nobody reads; a tick keeps whoever subscribes next from starting before what is emptied now.
-        v_seq := coalesce(pg_sequence_last_value(v_queue.queue_event_seq::regclass), 0);
+        v_seq := coalesce(pg_sequence_last_value(v_queue.queue_sequence), 0);
         perform pgque_internal.take_tick(v_queue.queue_id, v_seq, false, false);
         v_lowest := (pgque_internal.newest_tick(v_queue.queue_id)).tick_id;
     else

@@ -567,7 +567,7 @@ begin
         update pgque.partition_consumer p set next_n = i_n where p.queue_id = v_queue.queue_id and p.co_name = i_consumer;
         update pgque.partition_consumer p
         set last_tick = pgque_internal.take_tick(
-                v_queue.queue_id, coalesce(pg_sequence_last_value(v_queue.queue_event_seq::regclass), 0), false, true)
+                v_queue.queue_id, coalesce(pg_sequence_last_value(v_queue.queue_sequence), 0), false, true)
         where p.queue_id = v_queue.queue_id and p.co_name = i_consumer;
     elsif v_partition.next_n <> i_n then
         raise exception 'consumer % on % is changing to n=% already', i_consumer, i_queue, v_partition.next_n

@@ -50,7 +50,7 @@ begin
             perform pgque_internal.writable_queue(i_queue);
         end if;
         v_txid := pg_catalog.pg_current_xact_id();
-        event_id := pg_catalog.nextval(v_queue.queue_event_seq::regclass);
+        event_id := pg_catalog.nextval(v_queue.queue_sequence);
         -- Waits for another transaction that uses the key. When that commits, its row stays as it is, but locked.
         insert into pgque.idem as i (queue_id, idem_key, event_id, expires_at, idem_hash)
         values (v_queue.queue_id, i_idem_key, event_id, pg_catalog.now() + i_ttl, v_hash)

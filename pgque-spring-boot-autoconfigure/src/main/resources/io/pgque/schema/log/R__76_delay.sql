@@ -66,7 +66,7 @@ begin
         raise exception 'time of delivery must not be null' using errcode = 'not_null_violation';
     end if;
     if i_deliver_at <= v_now then
-        return pgque_internal.append_event(i_queue, i_type, i_data, i_extra1, i_extra2, i_extra3, i_extra4);
+        return pgque.insert_event(i_queue, i_type, i_data, i_extra1, i_extra2, i_extra3, i_extra4);
     end if;
     perform pgque_internal.writable_queue(i_queue);
     insert into pgque_internal.delayed (de_id, de_slot, de_deliver_at, de_queue_name, de_type, de_data,
@@ -316,7 +316,7 @@ begin
     execute format($query$
         with %s
         routed as materialized (
-            select t.*, q.queue_id, q.queue_cur_table, q.queue_event_seq,
+            select t.*, q.queue_id, q.queue_cur_table, q.queue_sequence,
                    case
                        when $4 is not null then $4
                        when q.queue_id is null then 'queue not found: ' || t.de_queue_name
@@ -330,7 +330,7 @@ begin
         sent as (
             insert into pgque.event (ev_id, ev_time, ev_txid, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4,
                                      ev_queue, ev_slot)
-            select nextval(r.queue_event_seq::regclass), now(), pg_current_xact_id(), r.de_type, r.de_data,
+            select nextval(r.queue_sequence), now(), pg_current_xact_id(), r.de_type, r.de_data,
                    r.de_extra1, r.de_extra2, r.de_extra3, r.de_extra4, r.queue_id, r.queue_cur_table
             from routed r
             where r.error is null

@@ -24,7 +24,7 @@ as $$
            q.queue_ticker_idle_period,
            now() - t.tick_time,
            (t.tick_event_seq - o.tick_event_seq) / nullif(extract(epoch from t.tick_time - o.tick_time), 0)::float8,
-           coalesce(pg_sequence_last_value(q.queue_event_seq::regclass), 0) - t.tick_event_seq,
+           coalesce(pg_sequence_last_value(q.queue_sequence), 0) - t.tick_event_seq,
            t.tick_id
     from pgque.queue q
     left join lateral (

@@ -66,12 +66,15 @@ create table pgque.queue (
     queue_tick_seq           text not null,
     queue_extra_maint        text[],
     queue_max_retries        int4,
-    queue_first_tick         bigint not null default 1
+    queue_first_tick         bigint not null default 1,
+    queue_sequence           regclass not null
 );
 comment on table pgque.queue is 'One row a queue; settings are changed with pgque.set_queue_config.';
 comment on column pgque.queue.queue_switch_step2 is 'NULL between the two steps of a rotation.';
 comment on column pgque.queue.queue_first_tick is
     'Oldest tick that can be read from: the events behind it are all there.';
+comment on column pgque.queue.queue_sequence is
+    'queue_event_seq, resolved: it saves each send the look-up of that name.';
 comment on column pgque.queue.queue_max_retries is 'Redeliveries before a dead letter; NULL means 5.';
 
 create table pgque.consumer (
