@@ -24,7 +24,7 @@ import org.springframework.util.Assert;
  */
 public final class PgqueClient {
 
-	private static final String EVENT_COLUMNS = "msg_id, batch_id, type, payload, retry_count, created_at, "
+	static final String EVENT_COLUMNS = "msg_id, batch_id, type, payload, retry_count, created_at, "
 			+ "extra1, extra2, extra3, extra4, more";
 
 	private final Statements statements;
@@ -219,6 +219,18 @@ public final class PgqueClient {
 			statement.setInt(3, maxRows);
 			statement.setLong(4, maxBytes);
 		}, Rows::page);
+	}
+
+	/**
+	 * Read what an open batch has behind its first page, however much that is.
+	 * @param batchId the batch id
+	 * @param maxRows how many events a page may hold
+	 * @param maxBytes how many bytes of text a page may hold; one event is always
+	 * returned
+	 * @return the pages
+	 */
+	public BatchPages batchPages(long batchId, int maxRows, long maxBytes) {
+		return new BatchPages(this.statements, batchId, maxRows, maxBytes);
 	}
 
 	/**

@@ -57,7 +57,8 @@ class MessageTypeTests {
 	@Test
 	void batchesHaveTheSameColumnsAndOneMore() {
 		for (String function : new String[] { "receive_batch(text,text,integer,bigint)",
-				"receive_page(bigint,bigint,integer,bigint)" }) {
+				"receive_page(bigint,bigint,integer,bigint)",
+				"receive_mapped_page(bigint,bigint,pgque.batch_page,bigint)" }) {
 			assertThat(this.engine.value(String.class, "select pg_get_function_result(?::regprocedure)",
 					"pgque." + function))
 				.isEqualTo("TABLE(msg_id bigint, batch_id bigint, type text, payload text, retry_count integer,"

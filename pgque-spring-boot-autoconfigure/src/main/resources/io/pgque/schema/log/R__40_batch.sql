@@ -8,7 +8,7 @@
 --   * Only the slots that hold rows of the window are touched, so that readers do not keep the others from
 --     being emptied.
 --   * receive_batch() covers as many ticks as fit its budget and passes over empty ones; a batch larger than
---     one page is read page by page, without a cursor held open.
+--     one page is read page by page, without a cursor held open (a large one by a map of its pages, see there).
 
 -- An open batch by its id.
 --   i_batch_id  batch
@@ -72,36 +72,44 @@ as $$
     select coalesce(((pg_catalog.hashtextextended(i_key, 0) % i_n + i_n) % i_n)::int4, 0)
 $$;
 
--- Query for a batch's events, columns as in the event tables, unordered.
+-- Condition on a row of an event table, named e: whether it is for this batch's consumer, and not done yet.
 --   i_batch  batch
 --   i_after  only events with a higher id; NULL: all that are not settled
-create or replace function pgque_internal.batch_query(i_batch pgque_internal.batch, i_after bigint) returns text
+create or replace function pgque_internal.batch_filter(i_batch pgque_internal.batch, i_after bigint) returns text
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+    select format('(e.ev_owner is null or e.ev_owner = %s)', i_batch.sub_id)
+           || coalesce(' and e.ev_id > ' || greatest(i_after, i_batch.prefix), '')
+           || coalesce(format(' and pgque.slot_of(e.ev_extra1, %s) = ', i_batch.parts) || i_batch.part, '')
+$$;
+
+-- Query for a batch's events, unordered.
+--   i_batch    batch
+--   i_after    only events with a higher id; NULL: all that are not settled
+--   i_columns  select list; e is the row of the event table
+create or replace function pgque_internal.batch_query(i_batch pgque_internal.batch, i_after bigint, i_columns text)
+returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_window  record;
     v_leaf    text[] := pgque_internal.leaves(i_batch.queue_prefix);
-    v_after   bigint := greatest(i_after, i_batch.prefix);
-    v_columns constant text := 'e.ev_id, e.ev_time, e.ev_txid, e.ev_owner, e.ev_retry, e.ev_type, e.ev_data,'
-                               ' e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4';
-    v_filter  text;
+    v_filter  text := pgque_internal.batch_filter(i_batch, i_after);
     v_branch  text;
     v_queries text[] := '{}';
 begin
     select w.lo, w.hi into v_window from pgque_internal.window_ranges(i_batch.prev_snapshot, i_batch.next_snapshot) w;
-    v_filter := format('(e.ev_owner is null or e.ev_owner = %s)', i_batch.sub_id)
-                || coalesce(' and e.ev_id > ' || v_after, '')
-                || coalesce(format(' and pgque.slot_of(e.ev_extra1, %s) = ', i_batch.parts) || i_batch.part, '');
     if cardinality(v_window.lo) = 1 then
         v_branch := format('select %s from %%s e where e.ev_txid >= %L::xid8 and e.ev_txid < %L::xid8 and %s',
-                           v_columns, v_window.lo[1], v_window.hi[1], v_filter);
+                           i_columns, v_window.lo[1], v_window.hi[1], v_filter);
     else
         -- offset 0 keeps one index scan a range: as a plain join the planner, lacking statistics, would
         -- rather read the whole table.
         v_branch := format('select e.* from unnest(%L::xid8[], %L::xid8[]) r (lo, hi) cross join lateral ('
                            'select %s from %%s e where e.ev_txid >= r.lo and e.ev_txid < r.hi and %s offset 0) e',
-                           v_window.lo, v_window.hi, v_columns, v_filter);
+                           v_window.lo, v_window.hi, i_columns, v_filter);
     end if;
     for i in 0 .. 2 loop
         if i_batch.slots & (1 << i) <> 0 then
@@ -109,10 +117,20 @@ begin
         end if;
     end loop;
     if cardinality(v_queries) = 0 or cardinality(v_window.lo) = 0 then
-        return format('select %s from pgque.event_template e where false', v_columns);
+        return format('select %s from pgque.event_template e where false', i_columns);
     end if;
     return array_to_string(v_queries, ' union all ');
 end
+$$;
+
+-- Query for a batch's events, columns as in the event tables, unordered; arguments as above.
+create or replace function pgque_internal.batch_query(i_batch pgque_internal.batch, i_after bigint) returns text
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+    select pgque_internal.batch_query(i_batch, i_after,
+                                      'e.ev_id, e.ev_time, e.ev_txid, e.ev_owner, e.ev_retry, e.ev_type, e.ev_data,'
+                                      ' e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4')
 $$;
 
 -- Opens a consumer's next batch, or finds the open one.
@@ -490,38 +508,6 @@ begin
 end
 $$;
 
--- Query for one page of an open batch; $1 is the most rows, $2 the most bytes of data.
-create or replace function pgque_internal.page_query(i_batch pgque_internal.batch, i_after bigint) returns text
-language sql
-set search_path = pg_catalog, pg_temp
-as $$
-    select format($query$
-        select ev_id, %s::bigint, ev_type, ev_data, ev_retry, ev_time, ev_extra1, ev_extra2, ev_extra3, ev_extra4, more
-        from (
-            select *,
-                   row_number() over w as n,
-                   lead(true, 1, false) over w as more,
-                   sum(octet_length(coalesce(ev_data, ''))) over w - octet_length(coalesce(ev_data, '')) as before
-            from (select * from (%s) e order by ev_id limit $1::bigint + 1) e
-            window w as (order by ev_id rows unbounded preceding)
-        ) e
-        where n <= $1 and before < $2
-        order by ev_id
-        $query$, i_batch.batch_id, pgque_internal.batch_query(i_batch, i_after))
-$$;
-
--- Refuses a page without room for a row.
-create or replace function pgque_internal.check_page(i_max_rows integer, i_max_bytes bigint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if coalesce(i_max_rows, 0) < 1 or coalesce(i_max_bytes, 0) < 1 then
-        raise exception 'a page needs max_rows >= 1 and max_bytes >= 1, not % and %', i_max_rows, i_max_bytes;
-    end if;
-end
-$$;
-
 -- Whether there may be something to receive: an open batch or a newer tick, or a reason to refuse that the caller
 -- finds. NULL for an unknown consumer.
 create or replace function pgque_internal.has_work(i_queue text, i_consumer text) returns boolean
@@ -613,27 +599,5 @@ begin
         -- Redeliveries to others, keys of other slots, or ticks made by hand: nothing of it is for this one.
         perform pgque_internal.close_batch(pgque_internal.find_batch(v_id, false));
     end loop;
-end
-$$;
-
--- Next page of a batch.
---   i_batch_id   batch; error 'batch not found: …' when it is not open any more
---   i_after      id of the last row that was read
---   i_max_rows, i_max_bytes, result  as of receive_batch
-create or replace function pgque.receive_page(i_batch_id bigint, i_after bigint, i_max_rows integer, i_max_bytes bigint)
-returns table (msg_id bigint, batch_id bigint, type text, payload text, retry_count int4, created_at timestamptz,
-               extra1 text, extra2 text, extra3 text, extra4 text, more boolean)
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    v_batch pgque_internal.batch;
-begin
-    perform pgque_internal.check_page(i_max_rows, i_max_bytes);
-    v_batch := pgque_internal.find_batch(i_batch_id, false);
-    if v_batch.batch_id is null then
-        raise exception 'batch not found: %', coalesce(i_batch_id::text, 'NULL');
-    end if;
-    return query execute pgque_internal.page_query(v_batch, i_after) using i_max_rows, i_max_bytes;
 end
 $$;

@@ -94,6 +94,8 @@ grant execute on function
     pgque.receive(text, text, integer),
     pgque.receive_batch(text, text, integer, bigint),
     pgque.receive_page(bigint, bigint, integer, bigint),
+    pgque.receive_mapped_page(bigint, bigint, pgque.batch_page, bigint),
+    pgque.batch_pages(bigint, bigint, integer),
     pgque.instance_beat(text),
     pgque.lease_acquire(text, text, text, interval),
     pgque.lease_release(text, text, text, bigint),
