@@ -1,10 +1,13 @@
 package io.pgque.listener;
 
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 
 import io.pgque.client.Nack;
 import io.pgque.client.PgqueClient;
@@ -15,8 +18,9 @@ import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Collects the outcomes of one batch and settles them in one statement: the failed
- * messages together with the batch, or with its first part.
+ * Collects the outcomes of one batch, in any order, and settles them in one statement:
+ * the failed messages together with the batch, or with its first part, which ends before
+ * the first message without an outcome.
  */
 final class BatchCompleter {
 
@@ -41,6 +45,16 @@ final class BatchCompleter {
 
 	private final Map<Long, Failure> failures = new LinkedHashMap<>();
 
+	/**
+	 * Messages whose outcome is to come, and those behind the first of them.
+	 */
+	private final Queue<Long> window = new ArrayDeque<>();
+
+	/**
+	 * What counts one more, for the messages of the window that have an outcome.
+	 */
+	private final Map<Long, Runnable> doneInWindow = new HashMap<>();
+
 	private @Nullable Long lastDone;
 
 	private long handled;
@@ -60,14 +74,19 @@ final class BatchCompleter {
 		return this.batchId;
 	}
 
+	/**
+	 * Announce a message, in the order of the ids.
+	 */
+	void expect(long messageId) {
+		this.window.add(messageId);
+	}
+
 	void handled(PgqueMessage message) {
-		this.lastDone = message.id();
-		this.handled++;
+		done(message.id(), () -> this.handled++);
 	}
 
 	void skipped(PgqueMessage message) {
-		this.lastDone = message.id();
-		this.skipped++;
+		done(message.id(), () -> this.skipped++);
 	}
 
 	void retry(PgqueMessage message, Duration delay, String reason) {
@@ -80,8 +99,22 @@ final class BatchCompleter {
 	}
 
 	private void failed(PgqueMessage message, Nack nack) {
-		this.lastDone = message.id();
 		this.failures.put(message.id(), new Failure(nack, message.type(), message.deliveryAttempt()));
+		done(message.id(), () -> {
+		});
+	}
+
+	private void done(long messageId, Runnable count) {
+		this.doneInWindow.put(messageId, count);
+		Long next = this.window.peek();
+		Runnable nextCount = this.doneInWindow.remove(next);
+		while (next != null && nextCount != null) {
+			nextCount.run();
+			this.lastDone = next;
+			this.window.remove();
+			next = this.window.peek();
+			nextCount = this.doneInWindow.remove(next);
+		}
 	}
 
 	/**
@@ -99,7 +132,8 @@ final class BatchCompleter {
 	}
 
 	/**
-	 * Settle what is done, if anything. The rest comes again under another batch id.
+	 * Settle what is done, if anything, up to the first message without an outcome. The
+	 * rest comes again under another batch id, and with it what is done in the rest.
 	 */
 	void settlePrefix() {
 		if (this.lastDone != null) {
@@ -109,7 +143,11 @@ final class BatchCompleter {
 
 	private void settle(@Nullable Long upTo) {
 		List<Nack> nacks = new ArrayList<>(this.failures.size());
-		this.failures.values().forEach((failure) -> nacks.add(failure.nack()));
+		this.failures.forEach((messageId, failure) -> {
+			if (upTo == null || messageId <= upTo) {
+				nacks.add(failure.nack());
+			}
+		});
 		SettleResult result = this.client.settle(this.batchId, upTo, nacks);
 		if (!result.settled()) {
 			this.counters.staleSettles.increment();

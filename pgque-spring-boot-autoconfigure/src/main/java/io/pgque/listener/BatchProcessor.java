@@ -1,6 +1,7 @@
 package io.pgque.listener;
 
 import java.time.Duration;
+import java.util.List;
 
 import io.pgque.client.EventRow;
 import io.pgque.client.Page;
@@ -10,13 +11,11 @@ import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
-import org.springframework.format.annotation.DurationFormat;
-import org.springframework.format.datetime.standard.DurationFormatterUtils;
-
 /**
- * Takes one batch from its first page to its settlement. A batch is settled when all of
- * its pages were handled; when the loop has to halt or the error handler says so, what
- * was done until then.
+ * Takes one batch from its first page to its settlement. How its messages get to their
+ * handlers is the {@link DispatchStrategy}'s. A batch is settled when all of its pages
+ * were handled; when the loop has to halt or the error handler says so, what was done
+ * until then.
  */
 final class BatchProcessor {
 
@@ -28,22 +27,9 @@ final class BatchProcessor {
 	 */
 	static final int MAX_FAILURES = 10_000;
 
-	/**
-	 * So often in a row one message may end its batch, as in an outage of something that
-	 * all messages need; then it is retried like others that fail, and those behind it go
-	 * on.
-	 */
-	static final int MAX_ABORTS = 20;
-
 	private static final int SETTLE_ATTEMPTS = 5;
 
 	private static final Duration SETTLE_PAUSE = Duration.ofMillis(500);
-
-	private static final Duration MAX_ABORTS_DELAY = Duration.ofMinutes(1);
-
-	private static final int STACK_TRACES_PER_BATCH = 5;
-
-	private static final int LINES_PER_BATCH = 100;
 
 	private final PgqueClient client;
 
@@ -51,7 +37,7 @@ final class BatchProcessor {
 
 	private final PgqueContainerProperties properties;
 
-	private final MessageDispatcher dispatcher;
+	private final DispatchStrategy strategy;
 
 	private final ContainerEvents events;
 
@@ -59,16 +45,14 @@ final class BatchProcessor {
 
 	private final LoopControl control;
 
-	private long abortedAt = -1;
-
-	private int aborts;
+	private final BatchRun.StubbornMessages stubborn = new BatchRun.StubbornMessages();
 
 	BatchProcessor(PgqueClient client, ListenerIdentity identity, PgqueContainerProperties properties,
-			MessageDispatcher dispatcher, ContainerEvents events, CounterBoard counters, LoopControl control) {
+			DispatchStrategy strategy, ContainerEvents events, CounterBoard counters, LoopControl control) {
 		this.client = client;
 		this.identity = identity;
 		this.properties = properties;
-		this.dispatcher = dispatcher;
+		this.strategy = strategy;
 		this.events = events;
 		this.counters = counters;
 		this.control = control;
@@ -82,34 +66,64 @@ final class BatchProcessor {
 	 * a first part
 	 */
 	BatchEnd process(Page first) {
-		long batchId = first.batchId();
-		Run run = new Run(new BatchCompleter(this.client, this.identity, this.events, this.counters, batchId));
-		Page page = first;
-		while (true) {
-			for (EventRow row : page.rows()) {
-				BatchEnd end = handle(row, run);
-				if (end != null) {
-					return end;
-				}
-			}
-			if (!page.more()) {
-				break;
-			}
-			if (run.completer.failureCount() >= MAX_FAILURES) {
-				settlePrefix(run);
-				return BatchEnd.CONTINUE;
-			}
-			page = nextPage(batchId, page, run);
+		BatchCompleter completer = new BatchCompleter(this.client, this.identity, this.events, this.counters,
+				first.batchId());
+		BatchRun run = new BatchRun(this.identity, this.properties, completer, this.stubborn);
+		BatchEnd end = handle(first, run);
+		if (end == null) {
+			settle(completer::settleBatch, completer.batchId());
+			return BatchEnd.CONTINUE;
 		}
-		settle(run.completer::settleBatch, batchId);
-		return BatchEnd.CONTINUE;
+		settlePrefix(run);
+		BatchEnd.Abort abort = end.abort();
+		if (abort != null) {
+			this.counters.batchesAborted.increment();
+			this.events.batchAborted(completer.batchId(), abort.messageId(), end.pause(), abort.failure());
+		}
+		return end;
 	}
 
-	private Page nextPage(long batchId, Page page, Run run) {
+	/**
+	 * Let all pages be handled.
+	 * @return {@code null} when the batch is done, otherwise how it ends early
+	 */
+	private @Nullable BatchEnd handle(Page first, BatchRun run) {
+		Page page = first;
+		while (true) {
+			BatchEnd end = dispatch(page, run);
+			if (end != null || !page.more()) {
+				return end;
+			}
+			if (run.completer().failureCount() >= MAX_FAILURES) {
+				return BatchEnd.CONTINUE;
+			}
+			page = nextPage(page, run);
+		}
+	}
+
+	private @Nullable BatchEnd dispatch(Page page, BatchRun run) {
+		List<PgqueMessage> messages = page.rows().stream().map(this::message).toList();
+		run.expect(messages);
+		try {
+			return this.strategy.dispatch(messages, run);
+		}
+		catch (VirtualMachineError ex) {
+			// What was done before it needn't be done again with each attempt.
+			settleAfter(ex, run);
+			throw ex;
+		}
+	}
+
+	private PgqueMessage message(EventRow row) {
+		return PgqueMessage.from(this.identity.queue(), this.identity.consumer(), row,
+				this.properties.getHeaderColumn());
+	}
+
+	private Page nextPage(Page page, BatchRun run) {
 		long lastId = page.rows().get(page.rows().size() - 1).id();
 		this.control.begin(LoopControl.Activity.RECEIVING);
 		try {
-			return this.client.receivePage(batchId, lastId, this.properties.getPageSize(),
+			return this.client.receivePage(page.batchId(), lastId, this.properties.getPageSize(),
 					this.properties.getPageBytes());
 		}
 		catch (RuntimeException ex) {
@@ -124,7 +138,7 @@ final class BatchProcessor {
 	/**
 	 * What is done needn't be done again, if it can still be settled.
 	 */
-	private void settleAfter(Throwable failure, Run run) {
+	private void settleAfter(Throwable failure, BatchRun run) {
 		try {
 			settlePrefix(run);
 		}
@@ -133,8 +147,8 @@ final class BatchProcessor {
 		}
 	}
 
-	private void settlePrefix(Run run) {
-		settle(run.completer::settlePrefix, run.completer.batchId());
+	private void settlePrefix(BatchRun run) {
+		settle(run.completer()::settlePrefix, run.completer().batchId());
 	}
 
 	/**
@@ -161,154 +175,6 @@ final class BatchProcessor {
 			}
 			this.control.awaitPause(SETTLE_PAUSE);
 		}
-	}
-
-	/**
-	 * Handle one message.
-	 * @return {@code null} to go on with the next
-	 */
-	private @Nullable BatchEnd handle(EventRow row, Run run) {
-		if (!this.control.beginHandling()) {
-			settlePrefix(run);
-			return BatchEnd.CONTINUE;
-		}
-		PgqueMessage message = PgqueMessage.from(this.identity.queue(), this.identity.consumer(), row,
-				this.properties.getHeaderColumn());
-		Outcome outcome;
-		try {
-			outcome = this.dispatcher.dispatch(message, this.control::isHandlerInterrupted);
-		}
-		catch (VirtualMachineError ex) {
-			// What was done before it needn't be done again with each attempt.
-			settleAfter(ex, run);
-			throw ex;
-		}
-		finally {
-			this.control.begin(LoopControl.Activity.IDLE);
-		}
-		if (outcome instanceof Outcome.Handled) {
-			run.completer.handled(message);
-		}
-		else if (outcome instanceof Outcome.Skipped) {
-			run.completer.skipped(message);
-		}
-		else if (outcome instanceof Outcome.Interrupted) {
-			logger.warn("The handler of message " + message.id() + " of " + this.identity
-					+ " did not end within the shutdown timeout of " + this.properties.getShutdownTimeout()
-					+ " and was interrupted. The message comes again; this doesn't count as a failure");
-			settlePrefix(run);
-			return BatchEnd.CONTINUE;
-		}
-		else if (outcome instanceof Outcome.Failed failed) {
-			return failed(message, failed, run);
-		}
-		else if (outcome instanceof Outcome.Refused refused) {
-			settlePrefix(run);
-			return new BatchEnd(Duration.ZERO, refused.failure());
-		}
-		return null;
-	}
-
-	private @Nullable BatchEnd failed(PgqueMessage message, Outcome.Failed failed, Run run) {
-		FailureAction action = failed.action();
-		if (action instanceof FailureAction.AbortBatch && isStuckAt(message)) {
-			// So many times at one message: it is not the times that are bad.
-			action = FailureAction.retry(MAX_ABORTS_DELAY);
-		}
-		if (action instanceof FailureAction.AbortBatch abort) {
-			logAbort(message, failed.failure(), abort.pause());
-			settlePrefix(run);
-			this.counters.batchesAborted.increment();
-			this.events.batchAborted(message.batchId(), message.id(), abort.pause(), failed.failure());
-			return new BatchEnd(abort.pause(), null);
-		}
-		if (action instanceof FailureAction.Retry retry) {
-			log(message, failed.failure(), "retry in " + text(retry.delay()), run);
-			run.completer.retry(message, retry.delay(), FailureReason.of(failed.failure()));
-		}
-		else if (action instanceof FailureAction.DeadLetter) {
-			log(message, failed.failure(), "it becomes a dead letter", run);
-			run.completer.deadLetter(message, FailureReason.of(failed.failure()));
-		}
-		else {
-			log(message, failed.failure(), "skipped", run);
-			run.completer.skipped(message);
-		}
-		return null;
-	}
-
-	private static String text(Duration duration) {
-		return DurationFormatterUtils.print(duration, DurationFormat.Style.COMPOSITE);
-	}
-
-	private boolean isStuckAt(PgqueMessage message) {
-		this.aborts = (message.id() == this.abortedAt) ? this.aborts + 1 : 1;
-		return this.aborts > MAX_ABORTS;
-	}
-
-	/**
-	 * An outage ends many batches at the same message: one stack trace, then lines.
-	 */
-	private void logAbort(PgqueMessage message, Exception failure, Duration pause) {
-		String text = "Batch " + message.batchId() + " of " + this.identity + " is left alone for " + text(pause)
-				+ " at message " + message.id();
-		if (message.id() == this.abortedAt) {
-			logger.warn(text + ": " + FailureReason.of(failure));
-		}
-		else {
-			logger.warn(text, failure);
-		}
-		this.abortedAt = message.id();
-	}
-
-	/**
-	 * Tell about a failure, the first time with its stack trace, unless there are many.
-	 */
-	private void log(PgqueMessage message, Exception failure, String consequence, Run run) {
-		String text = "Message " + message.id() + " (type '" + message.type() + "', attempt "
-				+ message.deliveryAttempt() + ") of " + this.identity + " failed, " + consequence;
-		run.failures++;
-		if (run.failures > LINES_PER_BATCH) {
-			logger.debug(text, failure);
-		}
-		else if (message.deliveryAttempt() == 1 && run.stackTraces < STACK_TRACES_PER_BATCH
-				&& !(failure instanceof UnknownEventTypeException)) {
-			run.stackTraces++;
-			logger.warn(text, failure);
-		}
-		else {
-			logger.warn(text + ": " + FailureReason.of(failure));
-		}
-		if (run.failures == LINES_PER_BATCH) {
-			logger.warn("More than " + LINES_PER_BATCH + " messages of batch " + message.batchId() + " of "
-					+ this.identity + " failed; the others are told at level DEBUG");
-		}
-	}
-
-	/**
-	 * How a batch ended.
-	 *
-	 * @param pause how long to leave the rest alone
-	 * @param refusal why the container has to stop, {@code null} when it hasn't
-	 */
-	record BatchEnd(Duration pause, @Nullable UnknownEventTypeException refusal) {
-
-		static final BatchEnd CONTINUE = new BatchEnd(Duration.ZERO, null);
-
-	}
-
-	private static final class Run {
-
-		private final BatchCompleter completer;
-
-		private int failures;
-
-		private int stackTraces;
-
-		private Run(BatchCompleter completer) {
-			this.completer = completer;
-		}
-
 	}
 
 }

@@ -179,8 +179,8 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 			}
 			control.bind(Thread.currentThread());
 			events.started();
-			BatchProcessor processor = new BatchProcessor(this.client, this.identity, this.properties, this.dispatcher,
-					events, this.counters, control);
+			BatchProcessor processor = new BatchProcessor(this.client, this.identity, this.properties,
+					new SequentialDispatch(this.dispatcher, control), events, this.counters, control);
 			PollLoop loop = new PollLoop(this.client, this.identity, this.properties, processor, this.counters, control,
 					this::subscribe, () -> wakeups != null && wakeups.isListening(this.identity.queue()));
 			reason = loop.run(new Pauses(events));

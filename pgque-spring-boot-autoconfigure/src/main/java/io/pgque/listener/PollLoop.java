@@ -103,7 +103,7 @@ final class PollLoop {
 					: this.properties.getPollInterval());
 			return true;
 		}
-		BatchProcessor.BatchEnd end = this.processor.process(page);
+		BatchEnd end = this.processor.process(page);
 		this.backOff.succeeded();
 		if (end.refusal() != null) {
 			logger.error("Stopping " + this.identity + ", because unknown-type-policy is 'fail': "

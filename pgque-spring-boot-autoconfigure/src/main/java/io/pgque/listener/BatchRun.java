@@ -1,0 +1,204 @@
+package io.pgque.listener;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.locks.ReentrantLock;
+
+import io.pgque.core.PgqueMessage;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
+
+import org.springframework.format.annotation.DurationFormat;
+import org.springframework.format.datetime.standard.DurationFormatterUtils;
+
+/**
+ * One batch while it is handled: notes what came of its messages and tells about those
+ * that failed. Outcomes may be noted by several threads, in any order.
+ */
+final class BatchRun {
+
+	private static final Log logger = LogFactory.getLog(BatchRun.class);
+
+	private static final Duration MAX_ABORTS_DELAY = Duration.ofMinutes(1);
+
+	private static final int STACK_TRACES_PER_BATCH = 5;
+
+	private static final int LINES_PER_BATCH = 100;
+
+	private final ListenerIdentity identity;
+
+	private final PgqueContainerProperties properties;
+
+	private final BatchCompleter completer;
+
+	private final StubbornMessages stubborn;
+
+	private final ReentrantLock lock = new ReentrantLock();
+
+	private int failures;
+
+	private int stackTraces;
+
+	BatchRun(ListenerIdentity identity, PgqueContainerProperties properties, BatchCompleter completer,
+			StubbornMessages stubborn) {
+		this.identity = identity;
+		this.properties = properties;
+		this.completer = completer;
+		this.stubborn = stubborn;
+	}
+
+	/**
+	 * Announce messages that are about to be handled, in the order of their ids.
+	 */
+	void expect(List<PgqueMessage> messages) {
+		this.lock.lock();
+		try {
+			messages.forEach((message) -> this.completer.expect(message.id()));
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Note what came of a message.
+	 * @return {@code null} to go on; otherwise how the batch has to end: no further
+	 * message of it is to be handled
+	 */
+	@Nullable BatchEnd note(PgqueMessage message, Outcome outcome) {
+		this.lock.lock();
+		try {
+			if (outcome instanceof Outcome.Handled) {
+				this.completer.handled(message);
+			}
+			else if (outcome instanceof Outcome.Skipped) {
+				this.completer.skipped(message);
+			}
+			else if (outcome instanceof Outcome.Interrupted) {
+				return interrupted(message);
+			}
+			else if (outcome instanceof Outcome.Failed failed) {
+				return failed(message, failed);
+			}
+			else if (outcome instanceof Outcome.Refused refused) {
+				return BatchEnd.refused(refused.failure());
+			}
+			return null;
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	private BatchEnd interrupted(PgqueMessage message) {
+		logger.warn("The handler of message " + message.id() + " of " + this.identity
+				+ " did not end within the shutdown timeout of " + this.properties.getShutdownTimeout()
+				+ " and was interrupted. The message comes again; this doesn't count as a failure");
+		return BatchEnd.CONTINUE;
+	}
+
+	private @Nullable BatchEnd failed(PgqueMessage message, Outcome.Failed failed) {
+		FailureAction action = failed.action();
+		if (action instanceof FailureAction.AbortBatch && this.stubborn.abortedTooOften(message.id())) {
+			// So many times at one message: it is not the times that are bad.
+			action = FailureAction.retry(MAX_ABORTS_DELAY);
+		}
+		if (action instanceof FailureAction.AbortBatch abort) {
+			logAbort(message, failed.failure(), abort.pause());
+			return BatchEnd.aborted(abort.pause(), message.id(), failed.failure());
+		}
+		if (action instanceof FailureAction.Retry retry) {
+			log(message, failed.failure(), "retry in " + text(retry.delay()));
+			this.completer.retry(message, retry.delay(), FailureReason.of(failed.failure()));
+		}
+		else if (action instanceof FailureAction.DeadLetter) {
+			log(message, failed.failure(), "it becomes a dead letter");
+			this.completer.deadLetter(message, FailureReason.of(failed.failure()));
+		}
+		else {
+			log(message, failed.failure(), "skipped");
+			this.completer.skipped(message);
+		}
+		return null;
+	}
+
+	private static String text(Duration duration) {
+		return DurationFormatterUtils.print(duration, DurationFormat.Style.COMPOSITE);
+	}
+
+	/**
+	 * An outage ends many batches at the same message: one stack trace, then lines.
+	 */
+	private void logAbort(PgqueMessage message, Exception failure, Duration pause) {
+		String text = "Batch " + message.batchId() + " of " + this.identity + " is left alone for " + text(pause)
+				+ " at message " + message.id();
+		if (this.stubborn.isRepeated()) {
+			logger.warn(text + ": " + FailureReason.of(failure));
+		}
+		else {
+			logger.warn(text, failure);
+		}
+	}
+
+	/**
+	 * Tell about a failure, the first time with its stack trace, unless there are many.
+	 */
+	private void log(PgqueMessage message, Exception failure, String consequence) {
+		String text = "Message " + message.id() + " (type '" + message.type() + "', attempt "
+				+ message.deliveryAttempt() + ") of " + this.identity + " failed, " + consequence;
+		this.failures++;
+		if (this.failures > LINES_PER_BATCH) {
+			logger.debug(text, failure);
+		}
+		else if (message.deliveryAttempt() == 1 && this.stackTraces < STACK_TRACES_PER_BATCH
+				&& !(failure instanceof UnknownEventTypeException)) {
+			this.stackTraces++;
+			logger.warn(text, failure);
+		}
+		else {
+			logger.warn(text + ": " + FailureReason.of(failure));
+		}
+		if (this.failures == LINES_PER_BATCH) {
+			logger.warn("More than " + LINES_PER_BATCH + " messages of batch " + message.batchId() + " of "
+					+ this.identity + " failed; the others are told at level DEBUG");
+		}
+	}
+
+	BatchCompleter completer() {
+		return this.completer;
+	}
+
+	/**
+	 * Remembers the message at which batches end, from one batch to the next.
+	 */
+	static final class StubbornMessages {
+
+		/**
+		 * So often in a row one message may end its batch, as in an outage of something
+		 * that all messages need; then it is retried like others that fail, and those
+		 * behind it go on.
+		 */
+		static final int MAX_ABORTS = 20;
+
+		private long messageId = -1;
+
+		private int aborts;
+
+		/**
+		 * Note that a message is to end its batch.
+		 * @return whether it has done so too often
+		 */
+		boolean abortedTooOften(long messageId) {
+			this.aborts = (messageId == this.messageId) ? this.aborts + 1 : 1;
+			this.messageId = messageId;
+			return this.aborts > MAX_ABORTS;
+		}
+
+		boolean isRepeated() {
+			return this.aborts > 1;
+		}
+
+	}
+
+}
