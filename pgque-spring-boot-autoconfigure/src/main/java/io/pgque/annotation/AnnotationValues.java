@@ -4,6 +4,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
 
 import io.pgque.listener.InvalidListenerException;
 import org.jspecify.annotations.Nullable;
@@ -89,6 +91,27 @@ final class AnnotationValues {
 					"Attribute '" + attribute + "' of listener method " + this.description + " is '" + text + "'",
 					"Set it to true or false");
 		};
+	}
+
+	/**
+	 * Resolve one of several words.
+	 * @return the constant that it names, {@code null} when it is empty
+	 */
+	<E extends Enum<E>> @Nullable E choice(String attribute, String value, Class<E> type) {
+		String text = text(attribute, value);
+		if (text == null) {
+			return null;
+		}
+		for (E constant : type.getEnumConstants()) {
+			if (constant.name().equalsIgnoreCase(text)) {
+				return constant;
+			}
+		}
+		throw new InvalidListenerException(
+				"Attribute '" + attribute + "' of listener method " + this.description + " is '" + text + "'",
+				"Set it to " + Arrays.stream(type.getEnumConstants())
+					.map((constant) -> "'" + constant.name().toLowerCase(Locale.ROOT) + "'")
+					.collect(Collectors.joining(" or ")));
 	}
 
 	/**

@@ -108,6 +108,21 @@ public @interface PgqueListener {
 	String errorHandler() default "";
 
 	/**
+	 * Who says that a message is done: {@code batch}, the container when the method
+	 * returns, or {@code manual}, the method through an
+	 * {@link io.pgque.listener.Acknowledgment}.
+	 * @return the mode, empty for the default of the factory
+	 */
+	String ackMode() default "";
+
+	/**
+	 * Whether the method takes several messages at a time. Needed only where its
+	 * parameters are misleading: {@code false} for a payload that is a list.
+	 * @return {@code true} or {@code false}, empty to tell by the parameters
+	 */
+	String batch() default "";
+
+	/**
 	 * Whether the container starts with the application.
 	 * @return {@code true} or {@code false}, empty for the default of the factory
 	 */

@@ -12,6 +12,7 @@ import io.pgque.config.PgqueListenerBeanNames;
 import io.pgque.config.PgqueListenerContainerFactory;
 import io.pgque.config.PgqueListenerEndpointRegistrar;
 import io.pgque.config.PgqueListenerEndpointRegistry;
+import io.pgque.listener.AckMode;
 import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.adapter.ListenerMethod;
@@ -128,18 +129,22 @@ public class PgqueListenerAnnotationBeanPostProcessor
 		}
 		Supplier<Object> supplier = context.beans().supplier(beanName);
 		methods.forEach((method, annotations) -> {
-			ListenerMethod listener = ListenerMethod.of(supplier, method, targetClass);
-			if (context.beanFactory().isSingleton(beanName) && !this.allSingletonsThere) {
-				listener.checkInvocableOn(supplier.get().getClass());
+			for (PgqueListener annotation : annotations) {
+				AnnotationValues values = new AnnotationValues(context.beanFactory(),
+						ListenerMethod.describe(method, targetClass));
+				ListenerMethod listener = ListenerMethod.of(supplier, method, targetClass,
+						values.truth("batch", annotation.batch()));
+				if (context.beanFactory().isSingleton(beanName) && !this.allSingletonsThere) {
+					listener.checkInvocableOn(supplier.get().getClass());
+				}
+				register(context, registrar, listener, values, annotation);
 			}
-			annotations.forEach((annotation) -> register(context, registrar, listener, annotation));
 		});
 	}
 
-	private void register(Context context, PgqueListenerEndpointRegistrar registrar, ListenerMethod listener,
-			PgqueListener annotation) {
+	private static void register(Context context, PgqueListenerEndpointRegistrar registrar, ListenerMethod listener,
+			AnnotationValues values, PgqueListener annotation) {
 		String description = listener.getDescription();
-		AnnotationValues values = new AnnotationValues(context.beanFactory(), description);
 		String queue = values.text("queue", annotation.queue());
 		if (queue == null) {
 			throw new InvalidListenerException("Listener method " + description + " names no queue",
@@ -151,6 +156,7 @@ public class PgqueListenerAnnotationBeanPostProcessor
 		endpoint.setConsumer(values.text("consumer", annotation.consumer()));
 		endpoint.setTypes(values.texts("types", annotation.types()));
 		endpoint.setAutoStartup(values.truth("autoStartup", annotation.autoStartup()));
+		endpoint.setAckMode(values.choice("ackMode", annotation.ackMode(), AckMode.class));
 		endpoint.setErrorHandler(values.bean("errorHandler", annotation.errorHandler(), PgqueErrorHandler.class));
 		registrar.registerEndpoint(endpoint, factory(context, values, annotation, description));
 	}

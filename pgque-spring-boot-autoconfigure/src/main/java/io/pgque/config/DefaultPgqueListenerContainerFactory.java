@@ -117,9 +117,11 @@ public class DefaultPgqueListenerContainerFactory
 	@Override
 	public DefaultPgqueMessageListenerContainer createContainer(PgqueListenerGroup group) {
 		PgqueErrorHandler errorHandler = group.getErrorHandler();
+		PgqueContainerProperties properties = new PgqueContainerProperties(this.containerProperties);
+		properties.setAckMode(group.getAckMode(properties.getAckMode()));
 		DefaultPgqueMessageListenerContainer container = new DefaultPgqueMessageListenerContainer(group.getIdentity(),
 				this.client, this.admin, group.createRoutes(this.messageConverter, this.eventTypeResolver),
-				(errorHandler != null) ? errorHandler : this.errorHandler, this.containerProperties);
+				(errorHandler != null) ? errorHandler : this.errorHandler, properties);
 		Boolean autoStartup = group.getAutoStartup();
 		container.setAutoStartup((autoStartup != null) ? autoStartup : this.autoStartup);
 		container.setWakeupListener(this.wakeupListener);

@@ -1,12 +1,8 @@
 package io.pgque.config;
 
 import java.lang.reflect.Type;
-import java.util.Collection;
-import java.util.LinkedHashSet;
-import java.util.Set;
 
-import io.pgque.listener.PgqueErrorHandler;
-import io.pgque.listener.PgqueMessageListener;
+import io.pgque.listener.GenericPgqueListener;
 import io.pgque.listener.adapter.ListenerMethod;
 import io.pgque.support.converter.PgqueMessageConverter;
 import org.jspecify.annotations.Nullable;
@@ -19,23 +15,11 @@ import org.springframework.util.Assert;
  *
  * @since 0.1.0
  */
-public final class MethodPgqueListenerEndpoint implements PgqueListenerEndpoint {
+public final class MethodPgqueListenerEndpoint extends AbstractPgqueListenerEndpoint {
 
 	private final ListenerMethod method;
 
-	private final String queue;
-
 	private @Nullable ConfigurableBeanFactory beanFactory;
-
-	private @Nullable String id;
-
-	private @Nullable String consumer;
-
-	private Set<String> types = Set.of();
-
-	private @Nullable Boolean autoStartup;
-
-	private @Nullable PgqueErrorHandler errorHandler;
 
 	/**
 	 * Create an endpoint.
@@ -43,10 +27,9 @@ public final class MethodPgqueListenerEndpoint implements PgqueListenerEndpoint 
 	 * @param queue the queue name
 	 */
 	public MethodPgqueListenerEndpoint(ListenerMethod method, String queue) {
+		super(queue);
 		Assert.notNull(method, "method must not be null");
-		Assert.notNull(queue, "queue must not be null");
 		this.method = method;
-		this.queue = queue;
 	}
 
 	/**
@@ -57,94 +40,24 @@ public final class MethodPgqueListenerEndpoint implements PgqueListenerEndpoint 
 		this.beanFactory = beanFactory;
 	}
 
-	/**
-	 * Set the id of the container.
-	 * @param id the id, {@code null} to have one made
-	 */
-	public void setId(@Nullable String id) {
-		this.id = id;
-	}
-
-	/**
-	 * Set the consumer.
-	 * @param consumer the consumer name, {@code null} for the default
-	 */
-	public void setConsumer(@Nullable String consumer) {
-		this.consumer = consumer;
-	}
-
-	/**
-	 * Set the event types that the handler takes.
-	 * @param types the types, none for the default
-	 */
-	public void setTypes(Collection<String> types) {
-		this.types = Set.copyOf(new LinkedHashSet<>(types));
-	}
-
-	/**
-	 * Set whether the container starts with the application.
-	 * @param autoStartup whether it does, {@code null} for the default
-	 */
-	public void setAutoStartup(@Nullable Boolean autoStartup) {
-		this.autoStartup = autoStartup;
-	}
-
-	/**
-	 * Set the error handler of the container.
-	 * @param errorHandler the error handler, {@code null} for the default
-	 */
-	public void setErrorHandler(@Nullable PgqueErrorHandler errorHandler) {
-		this.errorHandler = errorHandler;
-	}
-
-	@Override
-	public @Nullable String getId() {
-		return this.id;
-	}
-
-	@Override
-	public String getQueue() {
-		return this.queue;
-	}
-
-	@Override
-	public @Nullable String getConsumer() {
-		return this.consumer;
-	}
-
-	@Override
-	public Set<String> getTypes() {
-		return this.types;
-	}
-
 	@Override
 	public @Nullable Type getPayloadType() {
 		return this.method.getPayloadType();
 	}
 
 	@Override
-	public @Nullable Boolean getAutoStartup() {
-		return this.autoStartup;
+	public boolean isAcknowledging() {
+		return this.method.isAcknowledging();
 	}
 
 	@Override
-	public @Nullable PgqueErrorHandler getErrorHandler() {
-		return this.errorHandler;
-	}
-
-	@Override
-	public PgqueMessageListener createListener(PgqueMessageConverter converter) {
+	public GenericPgqueListener createListener(PgqueMessageConverter converter) {
 		return this.method.createListener(converter, this.beanFactory);
 	}
 
 	@Override
 	public String getDescription() {
 		return this.method.getDescription();
-	}
-
-	@Override
-	public String toString() {
-		return getDescription();
 	}
 
 }

@@ -3,8 +3,9 @@ package io.pgque.config;
 import java.lang.reflect.Type;
 import java.util.Set;
 
+import io.pgque.listener.AckMode;
+import io.pgque.listener.GenericPgqueListener;
 import io.pgque.listener.PgqueErrorHandler;
-import io.pgque.listener.PgqueMessageListener;
 import io.pgque.support.converter.PgqueMessageConverter;
 import org.jspecify.annotations.Nullable;
 
@@ -61,11 +62,23 @@ public interface PgqueListenerEndpoint {
 	@Nullable PgqueErrorHandler getErrorHandler();
 
 	/**
+	 * Return who says that a message is done.
+	 * @return the mode, or {@code null} for that of the container factory
+	 */
+	@Nullable AckMode getAckMode();
+
+	/**
+	 * Return whether the handler can acknowledge, as {@link AckMode#MANUAL} needs it.
+	 * @return whether it can
+	 */
+	boolean isAcknowledging();
+
+	/**
 	 * Create the listener that calls the handler.
 	 * @param converter converts payloads
 	 * @return the listener
 	 */
-	PgqueMessageListener createListener(PgqueMessageConverter converter);
+	GenericPgqueListener createListener(PgqueMessageConverter converter);
 
 	/**
 	 * Return how messages name the handler.

@@ -11,12 +11,13 @@ import java.util.stream.Collectors;
 
 import io.pgque.InvalidNameException;
 import io.pgque.core.PgqueEventTypeResolver;
+import io.pgque.listener.AckMode;
 import io.pgque.listener.EventRoutes;
 import io.pgque.listener.EventRoutes.Route;
+import io.pgque.listener.GenericPgqueListener;
 import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.ListenerIdentity;
 import io.pgque.listener.PgqueErrorHandler;
-import io.pgque.listener.PgqueMessageListener;
 import io.pgque.support.converter.PgqueMessageConverter;
 import org.jspecify.annotations.Nullable;
 
@@ -38,6 +39,8 @@ public final class PgqueListenerGroup {
 
 	private final @Nullable PgqueErrorHandler errorHandler;
 
+	private final @Nullable AckMode ackMode;
+
 	private PgqueListenerGroup(String consumer, List<PgqueListenerEndpoint> endpoints) {
 		this.endpoints = List.copyOf(endpoints);
 		PgqueListenerEndpoint first = endpoints.get(0);
@@ -45,6 +48,7 @@ public final class PgqueListenerGroup {
 		this.identity = identity((id != null) ? id : first.getQueue() + "." + consumer, first, consumer);
 		this.autoStartup = common("autoStartup", PgqueListenerEndpoint::getAutoStartup);
 		this.errorHandler = common("errorHandler", PgqueListenerEndpoint::getErrorHandler);
+		this.ackMode = common("ackMode", PgqueListenerEndpoint::getAckMode);
 	}
 
 	/**
@@ -117,6 +121,26 @@ public final class PgqueListenerGroup {
 	}
 
 	/**
+	 * Return who says that a message is done.
+	 * @param defaultMode the mode of the container factory
+	 * @return the mode
+	 * @throws InvalidListenerException when a handler can't acknowledge but has to, or
+	 * only believes that it may
+	 */
+	public AckMode getAckMode(AckMode defaultMode) {
+		AckMode mode = (this.ackMode != null) ? this.ackMode : defaultMode;
+		for (PgqueListenerEndpoint endpoint : this.endpoints) {
+			if (mode == AckMode.MANUAL && !endpoint.isAcknowledging()) {
+				throw new InvalidListenerException(
+						"Listener " + endpoint.getDescription()
+								+ " has ackMode 'manual', but no parameter through which it could acknowledge",
+						"Take an Acknowledgment, or set ackMode to 'batch'");
+			}
+		}
+		return mode;
+	}
+
+	/**
 	 * Return how messages name the handlers.
 	 * @return their descriptions
 	 */
@@ -156,7 +180,7 @@ public final class PgqueListenerGroup {
 
 	private static Route route(PgqueListenerEndpoint endpoint, List<PgqueListenerEndpoint> untyped,
 			PgqueMessageConverter converter, PgqueEventTypeResolver typeResolver) {
-		PgqueMessageListener listener = endpoint.createListener(converter);
+		GenericPgqueListener listener = endpoint.createListener(converter);
 		if (!endpoint.getTypes().isEmpty()) {
 			return new Route(endpoint.getDescription(), Route.Kind.FILTER, endpoint.getTypes(), listener);
 		}

@@ -89,6 +89,40 @@ final class BatchCompleter {
 		done(message.id(), () -> this.skipped++);
 	}
 
+	/**
+	 * Note as handled what has a lower id and no outcome.
+	 */
+	void handledBefore(long messageId) {
+		for (Long open : this.window) {
+			if (open < messageId) {
+				this.doneInWindow.putIfAbsent(open, () -> this.handled++);
+			}
+		}
+		advance();
+	}
+
+	/**
+	 * Whether a message was announced and has no outcome.
+	 */
+	boolean isOpen(long messageId) {
+		return !this.doneInWindow.containsKey(messageId) && this.window.contains(messageId);
+	}
+
+	/**
+	 * Return how many messages, from the first without an outcome, are kept until the
+	 * batch is settled.
+	 */
+	int windowSize() {
+		return this.window.size();
+	}
+
+	/**
+	 * Return how many messages have no outcome.
+	 */
+	int openCount() {
+		return this.window.size() - this.doneInWindow.size();
+	}
+
 	void retry(PgqueMessage message, Duration delay, String reason) {
 		Duration bounded = (delay.compareTo(MAX_DELAY) < 0) ? delay : MAX_DELAY;
 		failed(message, Nack.retry(message.id(), bounded, reason));
@@ -106,6 +140,10 @@ final class BatchCompleter {
 
 	private void done(long messageId, Runnable count) {
 		this.doneInWindow.put(messageId, count);
+		advance();
+	}
+
+	private void advance() {
 		Long next = this.window.peek();
 		Runnable nextCount = this.doneInWindow.remove(next);
 		while (next != null && nextCount != null) {

@@ -27,6 +27,12 @@ final class BatchProcessor {
 	 */
 	static final int MAX_FAILURES = 10_000;
 
+	/**
+	 * So many messages, from the first that is not acknowledged, are kept in memory; then
+	 * the batch ends there.
+	 */
+	static final int MAX_UNACKNOWLEDGED = 100_000;
+
 	private static final int SETTLE_ATTEMPTS = 5;
 
 	private static final Duration SETTLE_PAUSE = Duration.ofMillis(500);
@@ -70,11 +76,14 @@ final class BatchProcessor {
 				first.batchId());
 		BatchRun run = new BatchRun(this.identity, this.properties, completer, this.stubborn);
 		BatchEnd end = handle(first, run);
-		if (end == null) {
+		if (end == null && completer.windowSize() == 0) {
 			settle(completer::settleBatch, completer.batchId());
 			return BatchEnd.CONTINUE;
 		}
 		settlePrefix(run);
+		if (end == null) {
+			return unacknowledged(completer);
+		}
 		BatchEnd.Abort abort = end.abort();
 		if (abort != null) {
 			this.counters.batchesAborted.increment();
@@ -84,8 +93,20 @@ final class BatchProcessor {
 	}
 
 	/**
+	 * What was not acknowledged comes again, but not at once: it would be handed over
+	 * without a pause for as long as nobody acknowledges it.
+	 */
+	private BatchEnd unacknowledged(BatchCompleter completer) {
+		Duration pause = this.properties.getFailureBrakePause();
+		logger.warn(completer.openCount() + " messages of batch " + completer.batchId() + " of " + this.identity
+				+ " were not acknowledged; they come again, with what follows, in " + pause.toMillis() + " ms");
+		return new BatchEnd(pause, null, null);
+	}
+
+	/**
 	 * Let all pages be handled.
-	 * @return {@code null} when the batch is done, otherwise how it ends early
+	 * @return {@code null} when all of them were, or nothing more fits into memory before
+	 * it is acknowledged; otherwise how the batch ends early
 	 */
 	private @Nullable BatchEnd handle(Page first, BatchRun run) {
 		Page page = first;
@@ -96,6 +117,9 @@ final class BatchProcessor {
 			}
 			if (run.completer().failureCount() >= MAX_FAILURES) {
 				return BatchEnd.CONTINUE;
+			}
+			if (run.completer().windowSize() >= MAX_UNACKNOWLEDGED) {
+				return null;
 			}
 			page = nextPage(page, run);
 		}

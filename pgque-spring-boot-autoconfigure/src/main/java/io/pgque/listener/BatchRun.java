@@ -75,6 +75,9 @@ final class BatchRun {
 			else if (outcome instanceof Outcome.Skipped) {
 				this.completer.skipped(message);
 			}
+			else if (outcome instanceof Outcome.Decided decided) {
+				decided(message, decided);
+			}
 			else if (outcome instanceof Outcome.Interrupted) {
 				return interrupted(message);
 			}
@@ -85,6 +88,42 @@ final class BatchRun {
 				return BatchEnd.refused(refused.failure());
 			}
 			return null;
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	private void decided(PgqueMessage message, Outcome.Decided decided) {
+		String reason = FailureReason.storable((decided.reason() != null) ? decided.reason() : "not acknowledged");
+		if (decided.action() instanceof FailureAction.Retry retry) {
+			this.completer.retry(message, retry.delay(), reason);
+		}
+		else {
+			this.completer.deadLetter(message, reason);
+		}
+	}
+
+	/**
+	 * Note that all messages with lower ids and without an outcome are done.
+	 */
+	void acknowledgeBefore(long messageId) {
+		this.lock.lock();
+		try {
+			this.completer.handledBefore(messageId);
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Whether a message of the batch has no outcome yet.
+	 */
+	boolean isOpen(PgqueMessage message) {
+		this.lock.lock();
+		try {
+			return message.batchId() == this.completer.batchId() && this.completer.isOpen(message.id());
 		}
 		finally {
 			this.lock.unlock();
@@ -109,15 +148,15 @@ final class BatchRun {
 			return BatchEnd.aborted(abort.pause(), message.id(), failed.failure());
 		}
 		if (action instanceof FailureAction.Retry retry) {
-			log(message, failed.failure(), "retry in " + text(retry.delay()));
+			log(message, failed, "retry in " + text(retry.delay()));
 			this.completer.retry(message, retry.delay(), FailureReason.of(failed.failure()));
 		}
 		else if (action instanceof FailureAction.DeadLetter) {
-			log(message, failed.failure(), "it becomes a dead letter");
+			log(message, failed, "it becomes a dead letter");
 			this.completer.deadLetter(message, FailureReason.of(failed.failure()));
 		}
 		else {
-			log(message, failed.failure(), "skipped");
+			log(message, failed, "skipped");
 			this.completer.skipped(message);
 		}
 		return null;
@@ -144,11 +183,14 @@ final class BatchRun {
 	/**
 	 * Tell about a failure, the first time with its stack trace, unless there are many.
 	 */
-	private void log(PgqueMessage message, Exception failure, String consequence) {
+	private void log(PgqueMessage message, Outcome.Failed failed, String consequence) {
+		Exception failure = failed.failure();
 		String text = "Message " + message.id() + " (type '" + message.type() + "', attempt "
 				+ message.deliveryAttempt() + ") of " + this.identity + " failed, " + consequence;
-		this.failures++;
-		if (this.failures > LINES_PER_BATCH) {
+		if (!failed.echo()) {
+			this.failures++;
+		}
+		if (failed.echo() || this.failures > LINES_PER_BATCH) {
 			logger.debug(text, failure);
 		}
 		else if (message.deliveryAttempt() == 1 && this.stackTraces < STACK_TRACES_PER_BATCH
@@ -159,7 +201,7 @@ final class BatchRun {
 		else {
 			logger.warn(text + ": " + FailureReason.of(failure));
 		}
-		if (this.failures == LINES_PER_BATCH) {
+		if (!failed.echo() && this.failures == LINES_PER_BATCH) {
 			logger.warn("More than " + LINES_PER_BATCH + " messages of batch " + message.batchId() + " of "
 					+ this.identity + " failed; the others are told at level DEBUG");
 		}

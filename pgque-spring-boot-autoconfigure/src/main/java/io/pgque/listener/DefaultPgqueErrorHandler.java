@@ -15,7 +15,8 @@ import org.springframework.util.Assert;
  * times out, leave the rest of the batch alone for 5 seconds: an outage must not use up
  * the retries of every message.</li>
  * <li>What can't get better, such as a payload that can't be converted, becomes a dead
- * letter at once.</li>
+ * letter at once; unless a batch listener did not tell which of its messages is to
+ * blame.</li>
  * <li>Everything else is retried, with a delay that grows with the attempts of the
  * message.</li>
  * </ul>
@@ -56,7 +57,8 @@ public class DefaultPgqueErrorHandler implements PgqueErrorHandler {
 		if (ExceptionClassifier.isInfrastructure(failure)) {
 			return FailureAction.abortBatch(INFRASTRUCTURE_PAUSE);
 		}
-		if (ExceptionClassifier.isHopeless(failure)) {
+		// One of several is hopeless, and nobody knows which.
+		if (ExceptionClassifier.isHopeless(failure) && !context.wholeBatch()) {
 			return FailureAction.deadLetter();
 		}
 		return FailureAction.retry(this.backOff.delayFor(message.deliveryAttempt() - 1));

@@ -180,7 +180,8 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 			control.bind(Thread.currentThread());
 			events.started();
 			BatchProcessor processor = new BatchProcessor(this.client, this.identity, this.properties,
-					new SequentialDispatch(this.dispatcher, control), events, this.counters, control);
+					new SequentialDispatch(this.identity, this.dispatcher, this.properties.getAckMode(), control),
+					events, this.counters, control);
 			PollLoop loop = new PollLoop(this.client, this.identity, this.properties, processor, this.counters, control,
 					this::subscribe, () -> wakeups != null && wakeups.isListening(this.identity.queue()));
 			reason = loop.run(new Pauses(events));

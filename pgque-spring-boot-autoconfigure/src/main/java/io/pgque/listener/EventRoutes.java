@@ -51,16 +51,6 @@ public final class EventRoutes {
 	}
 
 	/**
-	 * Create routes that lead everything to one handler.
-	 * @param description what error messages call the handler
-	 * @param listener the handler
-	 * @return the routes
-	 */
-	public static EventRoutes all(String description, PgqueMessageListener listener) {
-		return new EventRoutes(List.of(new Route(description, Route.Kind.REST, Set.of(), listener)));
-	}
-
-	/**
 	 * Find the handler of an event type.
 	 * @param type the event type
 	 * @return the handler's route, or {@code null} when none takes the type
@@ -88,7 +78,7 @@ public final class EventRoutes {
 	 * @param listener the handler
 	 * @since 0.1.0
 	 */
-	public record Route(String description, Kind kind, Set<String> types, PgqueMessageListener listener) {
+	public record Route(String description, Kind kind, Set<String> types, GenericPgqueListener listener) {
 
 		/**
 		 * Create a route.

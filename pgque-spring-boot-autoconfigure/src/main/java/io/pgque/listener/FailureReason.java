@@ -44,7 +44,7 @@ final class FailureReason {
 	/**
 	 * PostgreSQL's text takes neither NUL nor half a surrogate pair.
 	 */
-	private static String storable(String text) {
+	static String storable(String text) {
 		StringBuilder result = new StringBuilder(Math.min(text.length(), MAX_LENGTH));
 		for (int i = 0; i < text.length() && result.length() < MAX_LENGTH; i++) {
 			char c = text.charAt(i);

@@ -41,32 +41,69 @@ final class MessageDispatcher {
 	}
 
 	/**
-	 * Let a message be handled.
+	 * Return the listener that takes several messages at a time, if that is the one that
+	 * takes this message.
+	 */
+	@Nullable PgqueBatchListener batchListener(PgqueMessage message) {
+		EventRoutes.Route route = this.routes.find(message.type());
+		return (route != null && route.listener() instanceof PgqueBatchListener listener) ? listener : null;
+	}
+
+	/**
+	 * Let a message be handled by a listener that takes one at a time.
+	 * @param acknowledgment through which the handler may acknowledge
 	 * @param interrupted whether the container has interrupted the handler; what that
 	 * throws then is no failure
 	 * @return what came of it; only a {@link VirtualMachineError} is thrown
 	 */
-	Outcome dispatch(PgqueMessage message, BooleanSupplier interrupted) {
+	Outcome dispatch(PgqueMessage message, Acknowledgment acknowledgment, BooleanSupplier interrupted) {
 		EventRoutes.Route route = this.routes.find(message.type());
 		if (route == null) {
 			return unknownType(message);
 		}
-		try {
-			route.listener().onMessage(message);
+		Exception failure = call(() -> call(route.listener(), message, acknowledgment), message);
+		if (failure == null) {
 			return Outcome.HANDLED;
 		}
+		return interrupted.getAsBoolean() ? Outcome.INTERRUPTED : failed(failure, message);
+	}
+
+	private static void call(GenericPgqueListener listener, PgqueMessage message, Acknowledgment acknowledgment)
+			throws Exception {
+		if (listener instanceof PgqueAcknowledgingMessageListener acknowledging) {
+			acknowledging.onMessage(message, acknowledgment);
+		}
+		else {
+			((PgqueMessageListener) listener).onMessage(message);
+		}
+	}
+
+	/**
+	 * Let messages be handled together.
+	 * @return what the listener has thrown, {@code null} when it returned; only a
+	 * {@link VirtualMachineError} is thrown
+	 */
+	@Nullable Exception dispatch(PgqueBatchListener listener, PgqueBatch batch) {
+		return call(() -> listener.onBatch(batch), batch.messages().get(0));
+	}
+
+	private @Nullable Exception call(HandlerCall handler, PgqueMessage message) {
+		try {
+			handler.run();
+			return null;
+		}
 		catch (Exception ex) {
-			return interrupted.getAsBoolean() ? Outcome.INTERRUPTED : failed(ex, message);
+			return ex;
 		}
 		catch (StackOverflowError ex) {
 			// The message's own doing, say by its depth; the stack is whole again here.
-			return failed(wrap(ex, message), message);
+			return wrap(ex, message);
 		}
 		catch (VirtualMachineError ex) {
 			throw ex;
 		}
 		catch (Throwable ex) {
-			return interrupted.getAsBoolean() ? Outcome.INTERRUPTED : failed(wrap(ex, message), message);
+			return wrap(ex, message);
 		}
 	}
 
@@ -103,13 +140,28 @@ final class MessageDispatcher {
 		}
 	}
 
-	private Outcome failed(Exception failure, PgqueMessage message) {
-		FailureContext context = new FailureContext(this.identity.listenerId(), message.batchId());
+	/**
+	 * Ask the error handler about a message.
+	 */
+	Outcome failed(Exception failure, PgqueMessage message) {
+		return new Outcome.Failed(failure, action(failure, message, false), false);
+	}
+
+	/**
+	 * Ask the error handler about one of several messages that failed together.
+	 * @param first whether it is the first of them
+	 */
+	Outcome failedTogether(Exception failure, PgqueMessage message, boolean first) {
+		return new Outcome.Failed(failure, action(failure, message, true), !first);
+	}
+
+	private FailureAction action(Exception failure, PgqueMessage message, boolean wholeBatch) {
+		FailureContext context = new FailureContext(this.identity.listenerId(), message.batchId(), wholeBatch);
 		try {
 			FailureAction action = this.errorHandler.handle(failure, message, context);
 			// A forgotten branch must not settle the message.
 			Assert.state(action != null, "It returned null instead of an action");
-			return new Outcome.Failed(failure, action);
+			return action;
 		}
 		catch (VirtualMachineError ex) {
 			throw ex;
@@ -117,8 +169,15 @@ final class MessageDispatcher {
 		catch (Throwable ex) {
 			logger.error("The error handler of " + this.identity + " failed on message " + message.id()
 					+ "; the default decides", ex);
-			return new Outcome.Failed(failure, this.fallback.handle(failure, message, context));
+			return this.fallback.handle(failure, message, context);
 		}
+	}
+
+	@FunctionalInterface
+	private interface HandlerCall {
+
+		void run() throws Exception;
+
 	}
 
 }

@@ -1,5 +1,7 @@
 package io.pgque.listener;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * What came of one message.
  */
@@ -22,8 +24,25 @@ sealed interface Outcome {
 	 *
 	 * @param failure what was thrown
 	 * @param action what is to be done
+	 * @param echo whether it only shares the failure of a message before it, which was
+	 * told already
 	 */
-	record Failed(Exception failure, FailureAction action) implements Outcome {
+	record Failed(Exception failure, FailureAction action, boolean echo) implements Outcome {
+	}
+
+	/**
+	 * Its handler has decided what is to be done with it.
+	 *
+	 * @param action what is to be done; a retry or a dead letter
+	 * @param reason why
+	 */
+	record Decided(FailureAction action, @Nullable String reason) implements Outcome {
+	}
+
+	/**
+	 * Its handler has returned and not acknowledged it.
+	 */
+	record Open() implements Outcome {
 	}
 
 	/**
@@ -49,6 +68,11 @@ sealed interface Outcome {
 	 * The message is passed over.
 	 */
 	Outcome SKIPPED = new Skipped();
+
+	/**
+	 * The message may be acknowledged later.
+	 */
+	Outcome OPEN = new Open();
 
 	/**
 	 * The message has no outcome.

@@ -29,6 +29,14 @@ public class PgqueContainerProperties {
 
 	private HeaderColumn headerColumn = HeaderColumn.EXTRA4;
 
+	private AckMode ackMode = AckMode.BATCH;
+
+	private int failureBrakeThreshold = 10;
+
+	private Duration failureBrakePause = Duration.ofSeconds(5);
+
+	private Duration failureBrakeMaxPause = Duration.ofMinutes(1);
+
 	/**
 	 * Create properties with the defaults.
 	 */
@@ -48,6 +56,10 @@ public class PgqueContainerProperties {
 		this.unknownTypePolicy = other.unknownTypePolicy;
 		this.shutdownTimeout = other.shutdownTimeout;
 		this.headerColumn = other.headerColumn;
+		this.ackMode = other.ackMode;
+		this.failureBrakeThreshold = other.failureBrakeThreshold;
+		this.failureBrakePause = other.failureBrakePause;
+		this.failureBrakeMaxPause = other.failureBrakeMaxPause;
 	}
 
 	/**
@@ -183,6 +195,75 @@ public class PgqueContainerProperties {
 	 */
 	public void setHeaderColumn(HeaderColumn headerColumn) {
 		this.headerColumn = headerColumn;
+	}
+
+	/**
+	 * Return who says that a message is done.
+	 * @return the mode
+	 */
+	public AckMode getAckMode() {
+		return this.ackMode;
+	}
+
+	/**
+	 * Set who says that a message is done.
+	 * @param ackMode the mode
+	 */
+	public void setAckMode(AckMode ackMode) {
+		this.ackMode = ackMode;
+	}
+
+	/**
+	 * Return after how many failures in a row the container pauses.
+	 * @return the number, zero for never
+	 */
+	public int getFailureBrakeThreshold() {
+		return this.failureBrakeThreshold;
+	}
+
+	/**
+	 * Set after how many failures in a row the container settles what is done and pauses,
+	 * instead of using up the retries of everything that is waiting.
+	 * @param failureBrakeThreshold the number, zero for never
+	 */
+	public void setFailureBrakeThreshold(int failureBrakeThreshold) {
+		Assert.isTrue(failureBrakeThreshold >= 0,
+				() -> "failureBrakeThreshold must not be negative: " + failureBrakeThreshold);
+		this.failureBrakeThreshold = failureBrakeThreshold;
+	}
+
+	/**
+	 * Return the first pause after failures in a row; also the pause before messages that
+	 * were not acknowledged come again.
+	 * @return the pause
+	 */
+	public Duration getFailureBrakePause() {
+		return this.failureBrakePause;
+	}
+
+	/**
+	 * Set the first pause after failures in a row, which doubles while they go on; also
+	 * the pause before messages that were not acknowledged come again.
+	 * @param failureBrakePause the pause
+	 */
+	public void setFailureBrakePause(Duration failureBrakePause) {
+		this.failureBrakePause = positive("failureBrakePause", failureBrakePause);
+	}
+
+	/**
+	 * Return the longest pause after failures in a row.
+	 * @return the pause
+	 */
+	public Duration getFailureBrakeMaxPause() {
+		return this.failureBrakeMaxPause;
+	}
+
+	/**
+	 * Set the longest pause after failures in a row.
+	 * @param failureBrakeMaxPause the pause
+	 */
+	public void setFailureBrakeMaxPause(Duration failureBrakeMaxPause) {
+		this.failureBrakeMaxPause = positive("failureBrakeMaxPause", failureBrakeMaxPause);
 	}
 
 	private static Duration positive(String name, Duration duration) {

@@ -6,9 +6,10 @@ import io.pgque.core.PgqueMessage;
  * Handles messages, one at a time.
  *
  * @since 0.1.0
+ * @see PgqueAcknowledgingMessageListener
  */
 @FunctionalInterface
-public interface PgqueMessageListener {
+public non-sealed interface PgqueMessageListener extends GenericPgqueListener {
 
 	/**
 	 * Handle a message. Returning means that it is done; whatever is thrown makes it a

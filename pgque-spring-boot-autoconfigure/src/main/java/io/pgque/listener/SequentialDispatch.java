@@ -1,47 +1,191 @@
 package io.pgque.listener;
 
+import java.util.ArrayList;
 import java.util.List;
 
 import io.pgque.core.PgqueMessage;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One message after the other, on the thread of the loop.
+ * One handler after the other, on the thread of the loop. Batch listeners get as many
+ * messages at once as follow each other in the page, so that the order holds over all
+ * handlers of a consumer.
  */
 final class SequentialDispatch implements DispatchStrategy {
 
+	private static final Log logger = LogFactory.getLog(SequentialDispatch.class);
+
+	private final ListenerIdentity identity;
+
 	private final MessageDispatcher dispatcher;
+
+	private final boolean manual;
 
 	private final LoopControl control;
 
-	SequentialDispatch(MessageDispatcher dispatcher, LoopControl control) {
+	SequentialDispatch(ListenerIdentity identity, MessageDispatcher dispatcher, AckMode ackMode, LoopControl control) {
+		this.identity = identity;
 		this.dispatcher = dispatcher;
+		this.manual = ackMode == AckMode.MANUAL;
 		this.control = control;
 	}
 
 	@Override
 	public @Nullable BatchEnd dispatch(List<PgqueMessage> messages, BatchRun run) {
-		for (PgqueMessage message : messages) {
-			BatchEnd end = dispatch(message, run);
-			if (end != null) {
-				return end;
+		int next = 0;
+		BatchEnd end = null;
+		while (end == null && next < messages.size()) {
+			PgqueMessage message = messages.get(next);
+			PgqueBatchListener listener = this.dispatcher.batchListener(message);
+			if (listener == null) {
+				end = dispatch(message, run);
+				next++;
+			}
+			else {
+				int first = next;
+				do {
+					next++;
+				}
+				while (next < messages.size() && this.dispatcher.batchListener(messages.get(next)) == listener);
+				end = dispatch(listener, messages.subList(first, next), run);
 			}
 		}
-		return null;
+		return end;
 	}
 
 	private @Nullable BatchEnd dispatch(PgqueMessage message, BatchRun run) {
 		if (!this.control.beginHandling()) {
 			return BatchEnd.CONTINUE;
 		}
+		HandedBatch handed = new HandedBatch(List.of(message), run);
 		Outcome outcome;
 		try {
-			outcome = this.dispatcher.dispatch(message, this.control::isHandlerInterrupted);
+			outcome = this.dispatcher.dispatch(message, handed, this.control::isHandlerInterrupted);
 		}
 		finally {
 			this.control.begin(LoopControl.Activity.IDLE);
+			handed.close();
 		}
-		return run.note(message, outcome);
+		return run.note(message, (outcome == Outcome.HANDLED) ? told(message, handed) : outcome);
+	}
+
+	/**
+	 * The outcome of a message that its handler has returned from: what it told, or what
+	 * silence means.
+	 */
+	private Outcome told(PgqueMessage message, HandedBatch handed) {
+		HandedBatch.Told told = handed.told(message);
+		if (told == null) {
+			return (!this.manual || handed.isAcknowledged()) ? Outcome.HANDLED : Outcome.OPEN;
+		}
+		Exception failure = told.failure();
+		return (failure != null) ? this.dispatcher.failed(failure, message) : told.outcome();
+	}
+
+	/**
+	 * Hand over several messages; after a failure that names one of them, those behind it
+	 * again.
+	 */
+	private @Nullable BatchEnd dispatch(PgqueBatchListener listener, List<PgqueMessage> messages, BatchRun run) {
+		List<PgqueMessage> rest = messages;
+		BatchEnd end = null;
+		while (end == null && !rest.isEmpty()) {
+			if (!this.control.beginHandling()) {
+				return BatchEnd.CONTINUE;
+			}
+			HandedBatch handed = new HandedBatch(rest, run);
+			Exception failure;
+			try {
+				failure = this.dispatcher.dispatch(listener, handed);
+			}
+			finally {
+				this.control.begin(LoopControl.Activity.IDLE);
+				handed.close();
+			}
+			List<PgqueMessage> again = new ArrayList<>();
+			end = note(handed, failure, again, run);
+			rest = again;
+		}
+		return end;
+	}
+
+	private @Nullable BatchEnd note(HandedBatch handed, @Nullable Exception failure, List<PgqueMessage> again,
+			BatchRun run) {
+		List<PgqueMessage> untold = new ArrayList<>();
+		BatchEnd end = null;
+		for (PgqueMessage message : handed.messages()) {
+			if (failure == null || handed.told(message) != null) {
+				end = first(end, run.note(message, told(message, handed)));
+			}
+			else {
+				untold.add(message);
+			}
+		}
+		if (failure == null || untold.isEmpty()) {
+			return end;
+		}
+		if (this.control.isHandlerInterrupted()) {
+			return first(end, run.note(untold.get(0), Outcome.INTERRUPTED));
+		}
+		PgqueMessage named = named(failure, handed.messages());
+		return first(end,
+				(named != null) ? failedAt(named, failure, untold, again, run) : failed(failure, untold, run));
+	}
+
+	private static @Nullable BatchEnd first(@Nullable BatchEnd first, @Nullable BatchEnd second) {
+		return (first != null) ? first : second;
+	}
+
+	private static @Nullable PgqueMessage named(Exception failure, List<PgqueMessage> messages) {
+		if (!(failure instanceof BatchListenerFailedException named)) {
+			return null;
+		}
+		PgqueMessage message = named.getFailedMessage();
+		if (message != null) {
+			return messages.contains(message) ? message : null;
+		}
+		return (named.getIndex() >= 0 && named.getIndex() < messages.size()) ? messages.get(named.getIndex()) : null;
+	}
+
+	/**
+	 * The listener has named the message that failed: everything before is done, and
+	 * everything behind it has to be handed over again.
+	 */
+	private @Nullable BatchEnd failedAt(PgqueMessage named, Exception failure, List<PgqueMessage> untold,
+			List<PgqueMessage> again, BatchRun run) {
+		BatchEnd end = null;
+		for (PgqueMessage message : untold) {
+			if (message.id() < named.id()) {
+				end = first(end, run.note(message, Outcome.HANDLED));
+			}
+			else if (message.id() == named.id()) {
+				Exception cause = (failure.getCause() instanceof Exception exception) ? exception : failure;
+				end = first(end, run.note(message, this.dispatcher.failed(cause, message)));
+			}
+			else {
+				again.add(message);
+			}
+		}
+		return end;
+	}
+
+	private @Nullable BatchEnd failed(Exception failure, List<PgqueMessage> untold, BatchRun run) {
+		if (untold.size() == 1) {
+			return run.note(untold.get(0), this.dispatcher.failed(failure, untold.get(0)));
+		}
+		logger.warn("A batch handler of " + this.identity + " failed with " + untold.size() + " messages, "
+				+ untold.get(0).id() + " to " + untold.get(untold.size() - 1).id()
+				+ ", without telling which of them is to blame");
+		for (PgqueMessage message : untold) {
+			BatchEnd end = run.note(message,
+					this.dispatcher.failedTogether(failure, message, message == untold.get(0)));
+			if (end != null) {
+				return end;
+			}
+		}
+		return null;
 	}
 
 }

@@ -177,11 +177,6 @@ class ListenerConflictTests {
 	}
 
 	@Test
-	void batchParameter() {
-		refused(BatchListener.class, method(BatchListener.class, "handle"), "List", "one at a time");
-	}
-
-	@Test
 	void methodThatAProxyDoesNotHave() {
 		assertThatExceptionOfType(InvalidListenerException.class)
 			.isThrownBy(() -> start(NotInTheInterface.class, InterfaceProxies.class))
@@ -488,14 +483,6 @@ class ListenerConflictTests {
 
 		@PgqueListener(queue = "c6", consumer = "c", types = "")
 		void handle(String payload) {
-		}
-
-	}
-
-	static class BatchListener {
-
-		@PgqueListener(queue = "c6", consumer = "c")
-		void handle(List<PgqueMessage> messages) {
 		}
 
 	}

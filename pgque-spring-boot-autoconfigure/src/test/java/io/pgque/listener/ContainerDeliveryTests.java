@@ -333,7 +333,7 @@ class ContainerDeliveryTests {
 
 	@Test
 	void throwingEventListenerChangesNothing(CapturedOutput output) {
-		var container = this.fixture.container("bad_events", EventRoutes.all("test", (message) -> {
+		var container = this.fixture.container("bad_events", ListenerFixture.routes((message) -> {
 			throw new RejectMessageException("reject");
 		}), (created) -> created.setApplicationEventPublisher((event) -> {
 			throw new AssertionError("listener of events fails");
@@ -469,7 +469,8 @@ class ContainerDeliveryTests {
 
 	private static EventRoutes.Route route(String name, EventRoutes.Route.Kind kind, List<String> calls,
 			String... types) {
-		return new EventRoutes.Route(name, kind, Set.of(types), (message) -> calls.add(name + message.payload()));
+		return new EventRoutes.Route(name, kind, Set.of(types),
+				(PgqueMessageListener) (message) -> calls.add(name + message.payload()));
 	}
 
 	@Test

@@ -270,7 +270,7 @@ class ContainerLifecycleTests {
 		AtomicInteger calls = new AtomicInteger();
 		DefaultPgqueMessageListenerContainer container = new DefaultPgqueMessageListenerContainer(
 				new ListenerIdentity("late", "late", "late"), this.fixture.client, this.fixture.admin,
-				EventRoutes.all("test", (message) -> calls.incrementAndGet()), this.fixture.errorHandler,
+				ListenerFixture.routes((message) -> calls.incrementAndGet()), this.fixture.errorHandler,
 				this.fixture.properties);
 		container.start();
 		try {

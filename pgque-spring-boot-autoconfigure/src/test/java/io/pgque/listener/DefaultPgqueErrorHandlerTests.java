@@ -140,7 +140,7 @@ class DefaultPgqueErrorHandlerTests {
 	private FailureAction decide(Exception failure, @Nullable Integer retryCount) {
 		PgqueMessage message = new PgqueMessage(1, 2, "queue", "consumer", "type", "payload", retryCount,
 				OffsetDateTime.now(), null, null, null, null, Map.of());
-		return this.handler.handle(failure, message, new FailureContext("listener", 2));
+		return this.handler.handle(failure, message, new FailureContext("listener", 2, false));
 	}
 
 }

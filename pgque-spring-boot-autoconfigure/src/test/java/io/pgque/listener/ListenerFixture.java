@@ -3,6 +3,7 @@ package io.pgque.listener;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Consumer;
 
@@ -62,8 +63,30 @@ class ListenerFixture implements AutoCloseable {
 		return Awaitility.await().atMost(Duration.ofSeconds(20)).pollInterval(Duration.ofMillis(10));
 	}
 
+	/**
+	 * Return routes that lead everything to one listener.
+	 */
+	static EventRoutes routes(PgqueMessageListener listener) {
+		return rest(listener);
+	}
+
+	private static EventRoutes rest(GenericPgqueListener listener) {
+		return EventRoutes.of(List.of(new EventRoutes.Route("test", EventRoutes.Route.Kind.REST, Set.of(), listener)));
+	}
+
+	DefaultPgqueMessageListenerContainer batchContainer(String queue, PgqueBatchListener listener) {
+		return container(queue, rest(listener), (container) -> {
+		});
+	}
+
+	DefaultPgqueMessageListenerContainer manualContainer(String queue, PgqueAcknowledgingMessageListener listener) {
+		this.properties.setAckMode(AckMode.MANUAL);
+		return container(queue, rest(listener), (container) -> {
+		});
+	}
+
 	DefaultPgqueMessageListenerContainer container(String queue, PgqueMessageListener listener) {
-		return container(queue, EventRoutes.all("test", listener), (container) -> {
+		return container(queue, routes(listener), (container) -> {
 		});
 	}
 

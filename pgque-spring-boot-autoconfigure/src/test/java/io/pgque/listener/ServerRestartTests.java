@@ -131,7 +131,7 @@ class ServerRestartTests {
 		properties.setPollInterval(Duration.ofMillis(500));
 		DefaultPgqueMessageListenerContainer container = new DefaultPgqueMessageListenerContainer(
 				new ListenerIdentity("test", "orders", "billing"), new PgqueClient(pool),
-				new PgqueAdmin(pool, List.of()), EventRoutes.all("test", (message) -> handled.add(message.id())),
+				new PgqueAdmin(pool, List.of()), ListenerFixture.routes((message) -> handled.add(message.id())),
 				new DefaultPgqueErrorHandler(), properties);
 		container.setWakeupListener(wakeups);
 		return container;

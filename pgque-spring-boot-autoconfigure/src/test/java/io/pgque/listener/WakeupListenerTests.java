@@ -81,7 +81,7 @@ class WakeupListenerTests {
 		AtomicInteger handled = new AtomicInteger();
 		for (String queue : queues) {
 			var container = this.fixture.container(queue,
-					EventRoutes.all("test", (message) -> handled.incrementAndGet()),
+					ListenerFixture.routes((message) -> handled.incrementAndGet()),
 					(created) -> created.setWakeupListener(wakeups));
 			container.start();
 			await().until(() -> wakeups.isListening(queue));
@@ -100,7 +100,7 @@ class WakeupListenerTests {
 		long threadsBefore = wakeupThreads();
 		try (ListenerFixture fixture = new ListenerFixture(this.database, single)) {
 			WakeupListener wakeups = fixture.wakeups();
-			var container = fixture.container("own_connection", EventRoutes.all("test", (message) -> {
+			var container = fixture.container("own_connection", ListenerFixture.routes((message) -> {
 			}), (created) -> created.setWakeupListener(wakeups));
 			container.start();
 			await().until(() -> wakeups.isListening("own_connection"));
@@ -118,7 +118,7 @@ class WakeupListenerTests {
 	void listeningEndsWithTheLastContainerAndBeginsAnew() {
 		WakeupListener wakeups = this.fixture.wakeups();
 		AtomicInteger handled = new AtomicInteger();
-		var container = this.fixture.container("again", EventRoutes.all("test", (message) -> handled.incrementAndGet()),
+		var container = this.fixture.container("again", ListenerFixture.routes((message) -> handled.incrementAndGet()),
 				(created) -> created.setWakeupListener(wakeups));
 		for (int round = 1; round <= 3; round++) {
 			int expected = round;
@@ -136,7 +136,7 @@ class WakeupListenerTests {
 		WakeupListener wakeups = this.fixture.wakeups();
 		AtomicInteger handled = new AtomicInteger();
 		var container = this.fixture.container("terminated",
-				EventRoutes.all("test", (message) -> handled.incrementAndGet()),
+				ListenerFixture.routes((message) -> handled.incrementAndGet()),
 				(created) -> created.setWakeupListener(wakeups));
 		container.start();
 		await().until(() -> wakeups.isListening("terminated"));
@@ -168,7 +168,7 @@ class WakeupListenerTests {
 		});
 		AtomicInteger handled = new AtomicInteger();
 		var container = this.fixture.container("unavailable",
-				EventRoutes.all("test", (message) -> handled.incrementAndGet()),
+				ListenerFixture.routes((message) -> handled.incrementAndGet()),
 				(created) -> created.setWakeupListener(wakeups));
 		container.start();
 		try {
@@ -194,8 +194,7 @@ class WakeupListenerTests {
 		this.fixture.properties.setPageSize(50);
 		WakeupListener wakeups = this.fixture.wakeups();
 		List<Long> handled = new CopyOnWriteArrayList<>();
-		var container = this.fixture.container("killed",
-				EventRoutes.all("test", (message) -> handled.add(message.id())),
+		var container = this.fixture.container("killed", ListenerFixture.routes((message) -> handled.add(message.id())),
 				(created) -> created.setWakeupListener(wakeups));
 		this.fixture.client.createQueue("killed");
 		container.start();

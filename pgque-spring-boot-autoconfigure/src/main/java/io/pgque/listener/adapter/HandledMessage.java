@@ -4,12 +4,14 @@ import java.util.HashMap;
 import java.util.Map;
 
 import io.pgque.core.PgqueMessage;
+import io.pgque.listener.Acknowledgment;
 import io.pgque.support.header.PgqueHeaders;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.messaging.Message;
 import org.springframework.messaging.MessageHeaders;
 import org.springframework.messaging.support.GenericMessage;
+import org.springframework.util.Assert;
 
 /**
  * A message on its way into a handler method. Its form as a Spring message is made when
@@ -19,14 +21,22 @@ final class HandledMessage {
 
 	private final PgqueMessage message;
 
+	private final @Nullable Acknowledgment acknowledgment;
+
 	private @Nullable Message<?> springMessage;
 
-	HandledMessage(PgqueMessage message) {
+	HandledMessage(PgqueMessage message, @Nullable Acknowledgment acknowledgment) {
 		this.message = message;
+		this.acknowledgment = acknowledgment;
 	}
 
 	PgqueMessage message() {
 		return this.message;
+	}
+
+	Acknowledgment acknowledgment() {
+		Assert.state(this.acknowledgment != null, "Nobody acknowledges here");
+		return this.acknowledgment;
 	}
 
 	/**

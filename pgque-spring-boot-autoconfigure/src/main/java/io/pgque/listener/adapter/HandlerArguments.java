@@ -29,13 +29,18 @@ final class HandlerArguments {
 		this.header = new HeaderMethodArgumentResolver(DefaultConversionService.getSharedInstance(), beanFactory);
 	}
 
+	/**
+	 * Return what resolves a parameter, or one element of its list.
+	 */
 	HandlerArgument create(HandlerParameter parameter) {
 		return switch (parameter.kind()) {
-			case MESSAGE -> HandledMessage::message;
+			case MESSAGE, MESSAGES -> HandledMessage::message;
+			case ACKNOWLEDGMENT, BATCH -> HandledMessage::acknowledgment;
 			case HEADER -> (message) -> resolve(this.header, parameter.parameter(), message);
 			case HEADERS -> (message) -> resolve(this.headers, parameter.parameter(), message);
-			case PAYLOAD -> (message) -> payload(parameter, message, parameter.required());
-			case SPRING_MESSAGE -> (message) -> message.withPayload(required(payload(parameter, message, true)));
+			case PAYLOAD, PAYLOADS -> (message) -> payload(parameter, message, parameter.required());
+			case SPRING_MESSAGE, SPRING_MESSAGES ->
+				(message) -> message.withPayload(required(payload(parameter, message, true)));
 		};
 	}
 

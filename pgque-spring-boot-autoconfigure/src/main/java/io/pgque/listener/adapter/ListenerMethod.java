@@ -1,6 +1,5 @@
 package io.pgque.listener.adapter;
 
-import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Type;
 import java.util.ArrayList;
@@ -13,8 +12,9 @@ import java.util.concurrent.Future;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 
-import io.pgque.core.PgqueMessage;
+import io.pgque.listener.GenericPgqueListener;
 import io.pgque.listener.InvalidListenerException;
+import io.pgque.listener.PgqueAcknowledgingMessageListener;
 import io.pgque.listener.PgqueMessageListener;
 import io.pgque.support.converter.PgqueMessageConverter;
 import org.jspecify.annotations.Nullable;
@@ -26,7 +26,6 @@ import org.springframework.core.MethodParameter;
 import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.core.annotation.SynthesizingMethodParameter;
 import org.springframework.messaging.handler.annotation.SendTo;
-import org.springframework.messaging.handler.invocation.MethodArgumentResolutionException;
 import org.springframework.scheduling.annotation.Async;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
@@ -43,8 +42,6 @@ public final class ListenerMethod {
 
 	private final Method method;
 
-	private volatile Method invocable;
-
 	private final String description;
 
 	private final List<HandlerParameter> parameters;
@@ -53,7 +50,6 @@ public final class ListenerMethod {
 			List<HandlerParameter> parameters) {
 		this.bean = bean;
 		this.method = method;
-		this.invocable = method;
 		this.description = description;
 		this.parameters = parameters;
 	}
@@ -63,16 +59,22 @@ public final class ListenerMethod {
 	 * @param bean gives the bean for each call, possibly a proxy
 	 * @param method the method as the target class has it, with its annotations and types
 	 * @param targetClass the class of the bean, behind any proxy
+	 * @param batch whether the method takes several messages at a time, {@code null} to
+	 * tell by its parameters
 	 * @return the listener method
 	 * @throws InvalidListenerException when its signature can't work
 	 */
-	public static ListenerMethod of(Supplier<Object> bean, Method method, Class<?> targetClass) {
+	public static ListenerMethod of(Supplier<Object> bean, Method method, Class<?> targetClass,
+			@Nullable Boolean batch) {
 		String description = describe(method, targetClass);
 		checkReturn(method, targetClass, description);
+		List<MethodParameter> declared = parameters(method, targetClass);
+		boolean several = (batch != null) ? batch : declared.stream().anyMatch(HandlerParameter::takesSeveral);
 		List<HandlerParameter> parameters = new ArrayList<>();
-		for (int i = 0; i < method.getParameterCount(); i++) {
-			parameters.add(parameter(method, i, targetClass, description));
+		for (MethodParameter parameter : declared) {
+			parameters.add(parameter(parameter, targetClass, several, description));
 		}
+		checkBatch(parameters, several, description);
 		if (parameters.stream().filter((parameter) -> parameter.kind() == HandlerParameter.Kind.PAYLOAD).count() > 1) {
 			throw new InvalidListenerException(
 					"Listener method " + description + " has more than one parameter for the payload",
@@ -100,18 +102,50 @@ public final class ListenerMethod {
 		}
 	}
 
-	private static HandlerParameter parameter(Method method, int index, Class<?> targetClass, String description) {
-		MethodParameter parameter = new SynthesizingMethodParameter(method, index).withContainingClass(targetClass);
-		parameter.initParameterNameDiscovery(new DefaultParameterNameDiscoverer());
+	private static List<MethodParameter> parameters(Method method, Class<?> targetClass) {
+		List<MethodParameter> parameters = new ArrayList<>();
+		for (int i = 0; i < method.getParameterCount(); i++) {
+			MethodParameter parameter = new SynthesizingMethodParameter(method, i).withContainingClass(targetClass);
+			parameter.initParameterNameDiscovery(new DefaultParameterNameDiscoverer());
+			parameters.add(parameter);
+		}
+		return parameters;
+	}
+
+	private static HandlerParameter parameter(MethodParameter parameter, Class<?> targetClass, boolean several,
+			String description) {
 		try {
-			return HandlerParameter.of(parameter, targetClass);
+			return HandlerParameter.of(parameter, targetClass, several);
 		}
 		catch (HandlerParameter.UnsupportedParameterException ex) {
 			throw new InvalidListenerException(
-					"Parameter " + (index + 1) + " of listener method " + description + " can't be filled: "
-							+ ex.problem(),
-					"A listener method takes the payload, a PgqueMessage, a Message, @Header and @Headers parameters",
+					"Parameter " + (parameter.getParameterIndex() + 1) + " of listener method " + description
+							+ " can't be filled: " + ex.problem(),
+					"A listener method takes the payload, a PgqueMessage, a Message, @Header and @Headers parameters; "
+							+ "or lists of payloads, PgqueMessages or Messages, and a PgqueBatch",
 					ex);
+		}
+	}
+
+	private static void checkBatch(List<HandlerParameter> parameters, boolean several, String description) {
+		if (several && parameters.stream().noneMatch((parameter) -> parameter.kind().takesSeveral())) {
+			throw new InvalidListenerException(
+					"Listener method " + description + " has no parameter for several messages, but 'batch' is true",
+					"Take a List or a PgqueBatch, or leave 'batch' out");
+		}
+		for (HandlerParameter parameter : parameters) {
+			if (several && !parameter.kind().isForSeveral()) {
+				throw new InvalidListenerException(
+						"Listener method " + description + " takes several messages at a time, but its parameter "
+								+ (parameter.parameter().getParameterIndex() + 1) + " is about a single one",
+						"Take lists, a PgqueBatch and an Acknowledgment only; or set 'batch' to false if the list "
+								+ "is the payload of one message");
+			}
+			if (!several && parameter.kind() == HandlerParameter.Kind.BATCH) {
+				throw new InvalidListenerException(
+						"Listener method " + description + " takes a PgqueBatch, but 'batch' is false",
+						"Set 'batch' to true, or leave it out");
+			}
 		}
 	}
 
@@ -136,7 +170,13 @@ public final class ListenerMethod {
 		}
 	}
 
-	private static String describe(Method method, Class<?> targetClass) {
+	/**
+	 * Return how messages name a method.
+	 * @param method the method
+	 * @param targetClass the class of its bean, behind any proxy
+	 * @return class, name and parameter types
+	 */
+	public static String describe(Method method, Class<?> targetClass) {
 		return targetClass.getName() + "." + method.getName()
 				+ Arrays.stream(method.getGenericParameterTypes())
 					.map((type) -> (type instanceof Class<?> simple) ? simple.getSimpleName() : type.getTypeName())
@@ -164,69 +204,53 @@ public final class ListenerMethod {
 	}
 
 	/**
+	 * Return whether the method takes several messages at a time.
+	 * @return whether it does
+	 */
+	public boolean isBatch() {
+		return this.parameters.stream().anyMatch((parameter) -> parameter.kind().takesSeveral());
+	}
+
+	/**
+	 * Return whether the method can acknowledge.
+	 * @return whether a parameter of it is an {@link io.pgque.listener.Acknowledgment} or
+	 * a {@link io.pgque.listener.PgqueBatch}
+	 */
+	public boolean isAcknowledging() {
+		return this.parameters.stream()
+			.anyMatch((parameter) -> parameter.kind() == HandlerParameter.Kind.ACKNOWLEDGMENT
+					|| parameter.kind() == HandlerParameter.Kind.BATCH);
+	}
+
+	/**
 	 * Create the listener that calls the method.
 	 * @param converter converts payloads
 	 * @param beanFactory resolves placeholders and expressions in annotations of
 	 * parameters
 	 * @return the listener
 	 */
-	public PgqueMessageListener createListener(PgqueMessageConverter converter,
+	public GenericPgqueListener createListener(PgqueMessageConverter converter,
 			@Nullable ConfigurableBeanFactory beanFactory) {
 		HandlerArguments resolvers = new HandlerArguments(converter, beanFactory);
+		MethodInvoker invoker = new MethodInvoker(this.bean, this.method, this.description, this.parameters);
+		if (isBatch()) {
+			return new BatchMethodListener(invoker, this.parameters, resolvers);
+		}
 		HandlerArgument[] arguments = this.parameters.stream().map(resolvers::create).toArray(HandlerArgument[]::new);
-		return (message) -> invoke(message, arguments);
+		if (isAcknowledging()) {
+			return (PgqueAcknowledgingMessageListener) (message, acknowledgment) -> invoke(invoker, arguments,
+					new HandledMessage(message, acknowledgment));
+		}
+		return (PgqueMessageListener) (message) -> invoke(invoker, arguments, new HandledMessage(message, null));
 	}
 
-	private void invoke(PgqueMessage message, HandlerArgument[] arguments) throws Exception {
-		HandledMessage handled = new HandledMessage(message);
+	private static void invoke(MethodInvoker invoker, HandlerArgument[] arguments, HandledMessage message)
+			throws Exception {
 		@Nullable Object[] values = new Object[arguments.length];
 		for (int i = 0; i < arguments.length; i++) {
-			values[i] = arguments[i].resolve(handled);
+			values[i] = arguments[i].resolve(message);
 		}
-		Object target = this.bean.get();
-		try {
-			invocableOn(target).invoke(target, values);
-		}
-		catch (InvocationTargetException ex) {
-			rethrow(ex.getTargetException());
-		}
-		catch (IllegalArgumentException ex) {
-			if (this.parameters.isEmpty()) {
-				throw ex;
-			}
-			// A value that the parameter doesn't take, and won't the next time.
-			MethodArgumentResolutionException failure = new MethodArgumentResolutionException(handled.springMessage(),
-					this.parameters.get(0).parameter(), "can't call " + this.description + " with arguments of types "
-							+ typesOf(values) + ": " + ex.getMessage());
-			failure.initCause(ex);
-			throw failure;
-		}
-	}
-
-	/**
-	 * Behind a JDK proxy, the method of an interface has to be called.
-	 */
-	private Method invocableOn(Object target) {
-		Method candidate = this.invocable;
-		if (!candidate.getDeclaringClass().isInstance(target)) {
-			candidate = AopUtils.selectInvocableMethod(this.method, target.getClass());
-			ReflectionUtils.makeAccessible(candidate);
-			this.invocable = candidate;
-		}
-		return candidate;
-	}
-
-	private static String typesOf(@Nullable Object[] values) {
-		return Arrays.stream(values)
-			.map((value) -> (value != null) ? value.getClass().getName() : "null")
-			.collect(Collectors.joining(", ", "[", "]"));
-	}
-
-	private static void rethrow(Throwable failure) throws Exception {
-		if (failure instanceof Error error) {
-			throw error;
-		}
-		throw (Exception) failure;
+		invoker.invoke(values, message);
 	}
 
 	@Override

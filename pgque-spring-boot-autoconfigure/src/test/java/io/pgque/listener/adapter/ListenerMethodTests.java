@@ -23,6 +23,7 @@ import java.util.stream.Stream;
 import com.fasterxml.jackson.databind.JsonNode;
 import io.pgque.core.PgqueMessage;
 import io.pgque.listener.InvalidListenerException;
+import io.pgque.listener.PgqueMessageListener;
 import io.pgque.support.ReceivedMessage;
 import io.pgque.support.converter.Jackson2MessageConverter;
 import io.pgque.support.header.PgqueHeaders;
@@ -78,9 +79,10 @@ class ListenerMethodTests {
 	void typeVariableOfASuperclass() throws Exception {
 		Sub sub = new Sub();
 		Method method = Base.class.getDeclaredMethod("handle", Object.class);
-		ListenerMethod listener = ListenerMethod.of(() -> sub, method, Sub.class);
+		ListenerMethod listener = ListenerMethod.of(() -> sub, method, Sub.class, null);
 		assertThat(listener.getPayloadType()).isEqualTo(Order.class);
-		listener.createListener(new Jackson2MessageConverter(), null).onMessage(message(ORDER));
+		((PgqueMessageListener) listener.createListener(new Jackson2MessageConverter(), null))
+			.onMessage(message(ORDER));
 		assertThat(sub.handled).containsExactly(new Order(7, new BigDecimal("12.50")));
 	}
 
@@ -152,9 +154,8 @@ class ListenerMethodTests {
 	}
 
 	@ParameterizedTest
-	@ValueSource(
-			strings = { "twoPayloads", "list", "collection", "messages", "stream", "optionalPayload", "otherMessage",
-					"headersNoMap", "valid", "expression", "future", "completable", "publisher", "async", "sendTo" })
+	@ValueSource(strings = { "twoPayloads", "mixed", "streams", "stream", "optionalPayload", "otherMessage",
+			"headersNoMap", "valid", "expression", "future", "completable", "publisher", "async", "sendTo" })
 	void whatCannotWorkIsRefusedWithTheSignature(String method) {
 		assertThatExceptionOfType(InvalidListenerException.class).isThrownBy(() -> listener(Refused.class, method))
 			.withMessageContaining(Refused.class.getName() + "." + method + "(")
@@ -170,7 +171,7 @@ class ListenerMethodTests {
 
 	private List<Object> call(String method, @Nullable String payload) throws Exception {
 		this.handlers.values.clear();
-		listener(Handlers.class, method).createListener(new Jackson2MessageConverter(), null)
+		((PgqueMessageListener) listener(Handlers.class, method).createListener(new Jackson2MessageConverter(), null))
 			.onMessage(message(payload));
 		return this.handlers.values;
 	}
@@ -180,7 +181,7 @@ class ListenerMethodTests {
 			.filter((candidate) -> candidate.getName().equals(name))
 			.findFirst()
 			.orElseThrow();
-		return ListenerMethod.of(() -> this.handlers, method, type);
+		return ListenerMethod.of(() -> this.handlers, method, type, null);
 	}
 
 	private static PgqueMessage message(@Nullable String payload) {
@@ -310,13 +311,10 @@ class ListenerMethodTests {
 		void twoPayloads(String first, Order second) {
 		}
 
-		void list(List<String> payloads) {
+		void mixed(List<String> payloads, @Header("tenant") String tenant) {
 		}
 
-		void collection(Collection<Order> payloads) {
-		}
-
-		void messages(List<PgqueMessage> messages) {
+		void streams(List<Stream<String>> payloads) {
 		}
 
 		void stream(Stream<String> payloads) {
