@@ -47,12 +47,15 @@ final class MigrationDataSource extends AbstractDataSource {
 			return (direct != null) ? new MigrationDataSource(direct, pool) : pool;
 		}
 		if (properties.url() != null) {
-			return DataSourceBuilder.create()
+			SimpleDriverDataSource own = DataSourceBuilder.create()
 				.type(SimpleDriverDataSource.class)
 				.url(properties.url())
 				.username(properties.username())
 				.password(properties.password())
 				.build();
+			// Parameters of the address win.
+			own.setConnectionProperties(PoolProperties.of(pool));
+			return own;
 		}
 		DataSource own = derive(pool, properties.username(), properties.password());
 		if (own == null) {
@@ -72,6 +75,7 @@ final class MigrationDataSource extends AbstractDataSource {
 				builder.username(username).password(password);
 			}
 			SimpleDriverDataSource derived = builder.build();
+			derived.setConnectionProperties(PoolProperties.of(pool));
 			return (derived.getUrl() != null && derived.getDriver() != null) ? derived : null;
 		}
 		catch (UnsupportedDataSourcePropertyException | IllegalStateException ex) {

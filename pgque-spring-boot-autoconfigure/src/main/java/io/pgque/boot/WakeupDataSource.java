@@ -39,7 +39,7 @@ final class WakeupDataSource {
 					+ ". Set pgque.listener.connection.url, username and password, or pgque.listener.wakeup=poll");
 			return null;
 		}
-		Properties connection = new Properties();
+		Properties connection = PoolProperties.of(pool);
 		connection.setProperty("ApplicationName", "pgque-wakeup");
 		connection.setProperty("tcpKeepAlive", "true");
 		dataSource.setConnectionProperties(connection);
