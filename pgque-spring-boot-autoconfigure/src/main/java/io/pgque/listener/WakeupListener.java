@@ -59,7 +59,14 @@ public final class WakeupListener implements DisposableBean {
 	 */
 	private static final Duration ANSWER_WITHIN = Duration.ofSeconds(5);
 
+	/**
+	 * How long to wait before a silent connection is tried again.
+	 */
+	private static final Duration SILENCE = Duration.ofMinutes(1);
+
 	private final DataSource dataSource;
+
+	private final NotificationProbe probe;
 
 	private final ReentrantLock lock = new ReentrantLock();
 
@@ -88,6 +95,7 @@ public final class WakeupListener implements DisposableBean {
 	public WakeupListener(DataSource dataSource) {
 		Assert.notNull(dataSource, "dataSource must not be null");
 		this.dataSource = dataSource;
+		this.probe = new NotificationProbe(dataSource, Duration.ofSeconds(2));
 	}
 
 	/**
@@ -142,9 +150,10 @@ public final class WakeupListener implements DisposableBean {
 		FailureBackOff backOff = new FailureBackOff(logger, "Listening for notifications", Duration.ofMillis(500),
 				Duration.ofSeconds(10));
 		while (!ended()) {
+			boolean silent = false;
 			try (Connection connection = this.dataSource.getConnection()) {
 				this.connection = connection;
-				listen(connection, backOff);
+				silent = !listen(connection, backOff);
 			}
 			catch (Throwable ex) {
 				// Even an Error: nobody would start another thread.
@@ -156,6 +165,9 @@ public final class WakeupListener implements DisposableBean {
 			finally {
 				this.connection = null;
 				this.listening.clear();
+			}
+			if (silent) {
+				await(SILENCE);
 			}
 		}
 	}
@@ -182,9 +194,16 @@ public final class WakeupListener implements DisposableBean {
 		return this.destroyed || this.wakeups.isEmpty();
 	}
 
-	private void listen(Connection connection, FailureBackOff backOff) throws SQLException {
+	/**
+	 * Listen until nobody is interested any more.
+	 * @return {@code false} when notifications don't reach the connection
+	 */
+	private boolean listen(Connection connection, FailureBackOff backOff) throws SQLException {
 		connection.setAutoCommit(true);
 		connection.setNetworkTimeout(Runnable::run, (int) ANSWER_WITHIN.toMillis());
+		if (!this.probe.reaches(connection)) {
+			return false;
+		}
 		PGConnection notifications = connection.unwrap(PGConnection.class);
 		long lastSign = System.nanoTime();
 		while (!isIdle()) {
@@ -203,6 +222,7 @@ public final class WakeupListener implements DisposableBean {
 				lastSign = System.nanoTime();
 			}
 		}
+		return true;
 	}
 
 	/**

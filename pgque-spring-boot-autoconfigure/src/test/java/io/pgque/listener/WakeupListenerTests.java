@@ -1,5 +1,7 @@
 package io.pgque.listener;
 
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -15,6 +17,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.PGConnection;
 
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
@@ -215,6 +218,56 @@ class WakeupListenerTests {
 		}
 		catch (Exception ex) {
 			throw new IllegalStateException(ex);
+		}
+	}
+
+	/**
+	 * Statements and notifications belong to different server connections, as they do
+	 * behind a pooler in transaction mode.
+	 */
+	@Test
+	void silentConnectionIsToldOfAndPolledFor(CapturedOutput output) throws Exception {
+		PGConnection somebodyElses = this.database.connect().unwrap(PGConnection.class);
+		WakeupListener wakeups = new WakeupListener(new DelegatingDataSource(this.database.dataSource()) {
+
+			@Override
+			public Connection getConnection() throws SQLException {
+				Connection connection = super.getConnection();
+				return (Connection) Proxy.newProxyInstance(getClass().getClassLoader(),
+						new Class<?>[] { Connection.class }, (proxy, method, arguments) -> {
+							if (method.getName().equals("unwrap")) {
+								return somebodyElses;
+							}
+							try {
+								return method.invoke(connection, arguments);
+							}
+							catch (InvocationTargetException ex) {
+								throw ex.getTargetException();
+							}
+						});
+			}
+
+		});
+		try {
+			AtomicInteger handled = new AtomicInteger();
+			this.fixture.properties.setPollInterval(Duration.ofMillis(100));
+			var container = this.fixture.container("pooled",
+					EventRoutes.all("test", (message) -> handled.incrementAndGet()),
+					(created) -> created.setWakeupListener(wakeups));
+			container.start();
+			await().until(() -> output.getOut().contains("pgque.listener.connection.url"));
+			assertThat(wakeups.isListening("pooled")).isFalse();
+			this.fixture.send("pooled", "type", "payload");
+			await().until(() -> handled.get() == 1);
+			assertThat(count(output, "Notifications don't arrive")).isOne();
+			assertThat(time(() -> {
+				container.stop();
+				wakeups.destroy();
+			})).isLessThan(Duration.ofSeconds(2));
+		}
+		finally {
+			wakeups.destroy();
+			((Connection) somebodyElses).close();
 		}
 	}
 
