@@ -52,6 +52,10 @@ final class EngineErrors {
 		};
 	}
 
+	static boolean isDeadLetterMissing(PgqueException failure) {
+		return failure.getProblem().startsWith("dead letter entry not found");
+	}
+
 	private static PgqueException refusal(@Nullable String queue, String text, DataAccessException failure) {
 		if (queue != null) {
 			if (text.contains("queue not found") || text.contains("Queue not found")

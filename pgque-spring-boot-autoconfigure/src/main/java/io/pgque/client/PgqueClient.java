@@ -3,9 +3,12 @@ package io.pgque.client;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
+import java.util.Map;
 
 import javax.sql.DataSource;
 
+import io.pgque.DeadLetterNotFoundException;
+import io.pgque.PgqueException;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.dao.DataAccessException;
@@ -143,6 +146,39 @@ public final class PgqueClient {
 	}
 
 	/**
+	 * Compare settings of a queue, which a consumer may do.
+	 * @param queue the queue name
+	 * @param settings the names of settings and the values they should have
+	 * @return those that differ, with the value that they have; {@code null} stands for
+	 * the engine's default
+	 */
+	public Map<String, @Nullable String> differingSettings(String queue, Map<String, String> settings) {
+		return call(queue, """
+				select w.name, c.value
+				from pgque.queue q
+				cross join unnest(?::text[], ?::text[]) w (name, wanted)
+				cross join lateral (
+				    select case w.name
+				               when 'max_retries' then q.queue_max_retries::text
+				               when 'ticker_max_count' then q.queue_ticker_max_count::text
+				               when 'ticker_max_lag' then q.queue_ticker_max_lag::text
+				               when 'ticker_idle_period' then q.queue_ticker_idle_period::text
+				               when 'rotation_period' then q.queue_rotation_period::text
+				           end,
+				           case
+				               when w.name in ('max_retries', 'ticker_max_count') then w.wanted
+				               else w.wanted::interval::text
+				           end
+				) c (value, wanted)
+				where q.queue_name = ? and c.value is distinct from c.wanted
+				""", (statement) -> {
+			statement.setArray(1, statement.getConnection().createArrayOf("text", settings.keySet().toArray()));
+			statement.setArray(2, statement.getConnection().createArrayOf("text", settings.values().toArray()));
+			statement.setString(3, queue);
+		}, Rows::settings);
+	}
+
+	/**
 	 * Subscribe a consumer to what is sent from now on.
 	 * @param queue the queue name
 	 * @param consumer the consumer name
@@ -270,11 +306,28 @@ public final class PgqueClient {
 	}
 
 	/**
-	 * Run the maintenance: rotation and cleaning up.
+	 * Run the maintenance, rotation and cleaning up, but for the hooks of queues.
 	 * @return the engine's count of what it did
 	 */
 	public int maintain() {
-		return callInt(null, "select pgque.maint()");
+		return callInt(null, "select pgque.maint_engine()");
+	}
+
+	/**
+	 * List the hooks that queues have for their maintenance.
+	 * @return the hooks in their order
+	 */
+	public List<MaintenanceHook> maintenanceHooks() {
+		return call(null, "select queue, hook from pgque.maint_hooks()", Statements.Arguments.NONE, Rows::hooks);
+	}
+
+	/**
+	 * Run a hook.
+	 * @param hook the hook
+	 * @return what it returned
+	 */
+	public int runHook(MaintenanceHook hook) {
+		return callInt(hook.queue(), "select pgque.maint_hook(?, ?)", hook.queue(), hook.hook());
 	}
 
 	/**
@@ -301,12 +354,27 @@ public final class PgqueClient {
 	}
 
 	/**
+	 * Count dead letters.
+	 * @param queue the queue name, or {@code null} for all queues
+	 * @return how many there are
+	 */
+	public long countDeadLetters(@Nullable String queue) {
+		return call(queue,
+				"select count(*) from pgque.dead_letter d where ?::text is null"
+						+ " or d.dl_queue_id = (select q.queue_id from pgque.queue q where q.queue_name = ?)",
+				(statement) -> {
+					statement.setString(1, queue);
+					statement.setString(2, queue);
+				}, Rows::singleLong);
+	}
+
+	/**
 	 * Send a dead letter anew to every consumer of its queue.
 	 * @param id the id of the dead letter
 	 * @return the new event id
 	 */
 	public long replay(long id) {
-		return call(null, "select pgque.dlq_replay(?)", (statement) -> statement.setLong(1, id), Rows::singleLong);
+		return callForDeadLetter(id, "select pgque.dlq_replay(?)");
 	}
 
 	/**
@@ -315,7 +383,16 @@ public final class PgqueClient {
 	 * @return the event id
 	 */
 	public long redeliver(long id) {
-		return call(null, "select pgque.dlq_redeliver(?)", (statement) -> statement.setLong(1, id), Rows::singleLong);
+		return callForDeadLetter(id, "select pgque.dlq_redeliver(?)");
+	}
+
+	private long callForDeadLetter(long id, String sql) {
+		try {
+			return call(null, sql, (statement) -> statement.setLong(1, id), Rows::singleLong);
+		}
+		catch (PgqueException ex) {
+			throw EngineErrors.isDeadLetterMissing(ex) ? new DeadLetterNotFoundException(id, ex) : ex;
+		}
 	}
 
 	/**
@@ -323,7 +400,7 @@ public final class PgqueClient {
 	 * @param queue the queue name
 	 * @return how many succeeded and failed
 	 */
-	public ReplayAllResult redeliverAll(String queue) {
+	public ReplayAllRow redeliverAll(String queue) {
 		return call(queue, "select replayed, failed, first_error from pgque.dlq_redeliver_all(?)",
 				(statement) -> statement.setString(1, queue), Rows::replayed);
 	}

@@ -8,7 +8,9 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.time.OffsetDateTime;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Locale;
 
 import org.jspecify.annotations.Nullable;
@@ -84,9 +86,25 @@ final class Rows {
 		return letters;
 	}
 
-	static ReplayAllResult replayed(ResultSet rows) throws SQLException {
+	static ReplayAllRow replayed(ResultSet rows) throws SQLException {
 		only(rows);
-		return new ReplayAllResult(rows.getLong(1), rows.getLong(2), rows.getString(3));
+		return new ReplayAllRow(rows.getLong(1), rows.getLong(2), rows.getString(3));
+	}
+
+	static Map<String, @Nullable String> settings(ResultSet rows) throws SQLException {
+		Map<String, @Nullable String> settings = new LinkedHashMap<>();
+		while (rows.next()) {
+			settings.put(rows.getString(1), rows.getString(2));
+		}
+		return settings;
+	}
+
+	static List<MaintenanceHook> hooks(ResultSet rows) throws SQLException {
+		List<MaintenanceHook> hooks = new ArrayList<>();
+		while (rows.next()) {
+			hooks.add(new MaintenanceHook(rows.getString(1), rows.getString(2)));
+		}
+		return hooks;
 	}
 
 	static List<QueueRow> queues(ResultSet rows) throws SQLException {

@@ -4,7 +4,6 @@ import java.time.Duration;
 import java.util.List;
 
 import io.pgque.client.PgqueClient;
-import io.pgque.client.ReplayAllResult;
 import io.pgque.support.header.HeaderColumn;
 import org.jspecify.annotations.Nullable;
 
@@ -43,6 +42,16 @@ final class DeadLetters implements PgqueDeadLetterOperations {
 	}
 
 	@Override
+	public long count(String queue) {
+		return this.client.countDeadLetters(PgqueNames.requireQueue(queue));
+	}
+
+	@Override
+	public long countAll() {
+		return this.client.countDeadLetters(null);
+	}
+
+	@Override
 	public long replay(long id) {
 		return this.client.redeliver(id);
 	}
@@ -54,7 +63,7 @@ final class DeadLetters implements PgqueDeadLetterOperations {
 
 	@Override
 	public ReplayAllResult replayAll(String queue) {
-		return this.client.redeliverAll(PgqueNames.requireQueue(queue));
+		return ReplayAllResult.from(this.client.redeliverAll(PgqueNames.requireQueue(queue)));
 	}
 
 	@Override

@@ -9,12 +9,11 @@ import java.util.Map;
 import javax.sql.DataSource;
 
 import io.pgque.QueueNotFoundException;
-import io.pgque.client.ConsumerRow;
 import io.pgque.client.PgqueClient;
-import io.pgque.client.QueueRow;
 import io.pgque.support.header.HeaderColumn;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
 
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.jdbc.support.JdbcTransactionManager;
@@ -97,6 +96,10 @@ public class PgqueAdmin implements PgqueAdminOperations, SmartInitializingSingle
 
 	@Override
 	public boolean createQueue(PgqueQueue queue) {
+		if (this.client.queueExists(queue.getName())) {
+			reconcile(queue.getName(), queue.getSettings());
+			return false;
+		}
 		return create(queue.getName(), queue.getSettings());
 	}
 
@@ -118,15 +121,38 @@ public class PgqueAdmin implements PgqueAdminOperations, SmartInitializingSingle
 	private boolean create(String queue, Map<String, String> settings) {
 		return Boolean.TRUE.equals(this.transaction.execute((status) -> {
 			boolean created = this.client.createQueue(queue);
-			Map<String, String> all = new LinkedHashMap<>();
 			if (created) {
 				logger.info("Created queue '" + queue + "'");
-				all.putAll(this.defaults);
+				Map<String, String> all = new LinkedHashMap<>(this.defaults);
+				all.putAll(settings);
+				all.forEach((parameter, value) -> this.client.setQueueConfig(queue, parameter, value));
 			}
-			all.putAll(settings);
-			all.forEach((parameter, value) -> this.client.setQueueConfig(queue, parameter, value));
+			else {
+				// Another instance was quicker.
+				reconcile(queue, settings);
+			}
 			return created;
 		}));
+	}
+
+	/**
+	 * Only what differs is written, so that where nothing does a role that may not
+	 * needn't.
+	 */
+	private void reconcile(String queue, Map<String, String> settings) {
+		if (settings.isEmpty()) {
+			return;
+		}
+		Map<String, @Nullable String> different = this.client.differingSettings(queue, settings);
+		if (!different.isEmpty()) {
+			this.transaction.executeWithoutResult((status) -> different.forEach((parameter, present) -> {
+				String stated = settings.get(parameter);
+				this.client.setQueueConfig(queue, parameter, stated);
+				logger.info("Changed " + parameter + " of queue '" + queue + "' from "
+						+ ((present != null) ? present : "the engine's default") + " to " + stated
+						+ ", as this application states it");
+			}));
+		}
 	}
 
 	@Override
@@ -145,13 +171,13 @@ public class PgqueAdmin implements PgqueAdminOperations, SmartInitializingSingle
 	}
 
 	@Override
-	public List<QueueRow> queues() {
-		return this.client.queues();
+	public List<QueueInfo> queues() {
+		return this.client.queues().stream().map(QueueInfo::from).toList();
 	}
 
 	@Override
-	public List<ConsumerRow> consumers() {
-		return this.client.consumers();
+	public List<ConsumerInfo> consumers() {
+		return this.client.consumers().stream().map(ConsumerInfo::from).toList();
 	}
 
 	@Override

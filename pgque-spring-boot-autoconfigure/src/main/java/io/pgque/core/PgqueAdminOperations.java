@@ -2,9 +2,6 @@ package io.pgque.core;
 
 import java.util.List;
 
-import io.pgque.client.ConsumerRow;
-import io.pgque.client.QueueRow;
-
 /**
  * Administers log queues and their consumers.
  *
@@ -13,7 +10,8 @@ import io.pgque.client.QueueRow;
 public interface PgqueAdminOperations {
 
 	/**
-	 * Create a queue, or bring an existing one to the stated settings.
+	 * Create a queue, or bring an existing one to the stated settings. One that has them
+	 * already is left alone, which takes no more than the right to read.
 	 * @param queue the definition
 	 * @return whether the queue was created
 	 */
@@ -58,13 +56,13 @@ public interface PgqueAdminOperations {
 	 * List the queues by name.
 	 * @return the queues
 	 */
-	List<QueueRow> queues();
+	List<QueueInfo> queues();
 
 	/**
 	 * List the consumers by queue and name.
 	 * @return the consumers
 	 */
-	List<ConsumerRow> consumers();
+	List<ConsumerInfo> consumers();
 
 	/**
 	 * Return the release of the engine in the database.

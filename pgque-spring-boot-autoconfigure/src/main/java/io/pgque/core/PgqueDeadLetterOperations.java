@@ -3,8 +3,6 @@ package io.pgque.core;
 import java.time.Duration;
 import java.util.List;
 
-import io.pgque.client.ReplayAllResult;
-
 /**
  * Lists, replays and removes dead letters.
  *
@@ -28,11 +26,24 @@ public interface PgqueDeadLetterOperations {
 	List<DeadLetter> inspectAll(int limit);
 
 	/**
+	 * Count the dead letters of a queue.
+	 * @param queue the queue name
+	 * @return how many there are
+	 */
+	long count(String queue);
+
+	/**
+	 * Count the dead letters of all queues.
+	 * @return how many there are
+	 */
+	long countAll();
+
+	/**
 	 * Deliver a dead letter again to the consumer that could not handle it, under its
 	 * message id, with all its attempts to come.
 	 * @param id the id of the dead letter
 	 * @return the message id
-	 * @throws io.pgque.PgqueException when there is no such dead letter
+	 * @throws io.pgque.DeadLetterNotFoundException when there is no such dead letter
 	 */
 	long replay(long id);
 
@@ -40,7 +51,7 @@ public interface PgqueDeadLetterOperations {
 	 * Send a dead letter anew, to every consumer of its queue.
 	 * @param id the id of the dead letter
 	 * @return the new message id
-	 * @throws io.pgque.PgqueException when there is no such dead letter
+	 * @throws io.pgque.DeadLetterNotFoundException when there is no such dead letter
 	 */
 	long replayToAll(long id);
 

@@ -54,7 +54,7 @@ record InstalledSchema(Origin origin, @Nullable Release release, boolean history
 	}
 
 	private static InstalledSchema of(Statement statement, boolean history) throws SQLException {
-		try (ResultSet row = statement.executeQuery("select pgque.distribution(), pgque.version()")) {
+		try (ResultSet row = statement.executeQuery("select pgque.distribution(), pgque.release()")) {
 			row.next();
 			return PgqueSchema.DISTRIBUTION.equals(row.getString(1))
 					? new InstalledSchema(Origin.OURS, Release.parse(row.getString(2)), history)

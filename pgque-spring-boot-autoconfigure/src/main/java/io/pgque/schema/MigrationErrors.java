@@ -87,7 +87,9 @@ final class MigrationErrors {
 		return new MissingPrivilegeException(
 				"The schema pgque could not be installed or checked, since the database role lacks a privilege (" + text
 						+ ")",
-				"To check it, the role needs pgque_reader; to upgrade it, it has to own it. " + OTHER_ROLE, failure);
+				"To check it, the role needs pgque_reader or pgque_writer; to upgrade it, it has to own it. "
+						+ OTHER_ROLE,
+				failure);
 	}
 
 	private static @Nullable SQLException sqlException(Throwable failure) {

@@ -1,29 +1,51 @@
 package io.pgque.ticker;
 
 import java.time.Duration;
+import java.util.function.BooleanSupplier;
 
 /**
- * Something the ticker does from time to time.
+ * Something the ticker does from time to time: less often while it finds nothing to do.
  */
 final class Duty {
+
+	/**
+	 * After how long without anything to do it is idle.
+	 */
+	static final Duration IDLE_AFTER = Duration.ofSeconds(10);
 
 	private final String name;
 
 	private final long interval;
 
-	private final Runnable action;
+	private final int idleFactor;
+
+	private final BooleanSupplier action;
+
+	private long lastBusy = System.nanoTime();
 
 	private long due = System.nanoTime();
 
 	Duty(String name, Duration interval, Runnable action) {
-		this.name = name;
-		this.interval = interval.toNanos();
-		this.action = action;
+		this(name, interval, 1, () -> {
+			action.run();
+			return true;
+		});
 	}
 
 	/**
-	 * Return what it does, as the object of a sentence such as "could not ...".
+	 * Create a duty.
+	 * @param name what it does, as the object of a sentence such as "could not ..."
+	 * @param interval the time from one end to the next begin
+	 * @param idleFactor how many times longer that is while there is nothing to do
+	 * @param action returns whether there was something to do
 	 */
+	Duty(String name, Duration interval, int idleFactor, BooleanSupplier action) {
+		this.name = name;
+		this.interval = interval.toNanos();
+		this.idleFactor = idleFactor;
+		this.action = action;
+	}
+
 	String name() {
 		return this.name;
 	}
@@ -33,9 +55,23 @@ final class Duty {
 	}
 
 	void run() {
-		this.action.run();
+		boolean busy = this.action.getAsBoolean();
 		// From the end: a slow database is not hurried.
-		this.due = System.nanoTime() + this.interval;
+		long now = System.nanoTime();
+		this.lastBusy = busy ? now : this.lastBusy;
+		boolean idle = now - this.lastBusy > IDLE_AFTER.toNanos();
+		this.due = now + (idle ? this.interval * this.idleFactor : this.interval);
+	}
+
+	/**
+	 * Note that there is something to do, wherever that was seen.
+	 */
+	void wakeUp() {
+		long now = System.nanoTime();
+		this.lastBusy = now;
+		if (this.due - now > this.interval) {
+			this.due = now + this.interval;
+		}
 	}
 
 	void postpone(Duration delay) {

@@ -1,8 +1,8 @@
 package io.pgque.ticker;
 
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 import io.pgque.MissingPrivilegeException;
 import io.pgque.PgqueSchemaException;
@@ -12,6 +12,7 @@ import org.apache.commons.logging.Log;
 /**
  * Remembers what fails, says so once with all details and then shortly, and tells how
  * long to wait. What only a person can mend is said once and tried again each minute.
+ * Written by one thread, others may ask.
  */
 final class Failures {
 
@@ -23,9 +24,11 @@ final class Failures {
 
 	private final Log logger;
 
-	private final Map<String, Integer> counts = new HashMap<>();
+	private final Map<String, Integer> counts = new ConcurrentHashMap<>();
 
-	private boolean saidForPeople;
+	private volatile boolean saidForPeople;
+
+	private volatile boolean succeeded;
 
 	Failures(Log logger) {
 		this.logger = logger;
@@ -59,14 +62,36 @@ final class Failures {
 	}
 
 	void succeeded(String subject) {
+		this.succeeded = true;
 		Integer count = this.counts.remove(subject);
 		if (count != null) {
-			this.logger.info("Can " + subject + " again, after " + count + " failures");
+			this.logger.info("Can " + subject + " again, after " + count + ((count == 1) ? " failure" : " failures"));
 		}
 		if (this.saidForPeople) {
 			this.saidForPeople = false;
 			this.logger.info("This instance ticks now");
 		}
+	}
+
+	/**
+	 * Return whether anything has succeeded yet.
+	 */
+	boolean hasSucceeded() {
+		return this.succeeded;
+	}
+
+	/**
+	 * Return whether something keeps failing.
+	 */
+	boolean isFailing(String subject) {
+		return this.counts.containsKey(subject);
+	}
+
+	/**
+	 * Return whether somebody has to mend something first.
+	 */
+	boolean isForPeople() {
+		return this.saidForPeople;
 	}
 
 	static boolean needsPeople(Throwable failure) {

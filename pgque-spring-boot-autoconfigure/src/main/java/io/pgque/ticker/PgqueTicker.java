@@ -1,7 +1,10 @@
 package io.pgque.ticker;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 
 import javax.sql.DataSource;
 
@@ -21,9 +24,10 @@ import org.springframework.util.Assert;
  * on a queue.
  *
  * <p>
- * All of it happens on one daemon thread, which outlives every failure: it says so, waits
- * longer each time and goes on. {@link #stop()} returns within a second, also when the
- * database doesn't answer.
+ * There are two daemon threads: one ticks, the other runs the maintenance, which may take
+ * long and which no tick waits for. Both outlive every failure: they say so, wait longer
+ * each time and go on. {@link #stop()} returns within a second, also when the database
+ * doesn't answer.
  *
  * @since 0.1.0
  */
@@ -39,9 +43,16 @@ public class PgqueTicker implements CommitListener, SmartLifecycle {
 
 	private static final Duration STATEMENT_TIMEOUT = Duration.ofSeconds(30);
 
-	private static final long STOP_MILLIS = 350;
+	/**
+	 * Maintenance, or one hook of a queue, may take its time but not for ever.
+	 */
+	private static final Duration MAINTENANCE_TIMEOUT = Duration.ofMinutes(10);
+
+	private static final Duration STOP_WITHIN = Duration.ofMillis(700);
 
 	private final PgqueClient client;
+
+	private final PgqueClient maintenanceClient;
 
 	private final TickerSettings settings;
 
@@ -49,7 +60,7 @@ public class PgqueTicker implements CommitListener, SmartLifecycle {
 
 	private volatile @Nullable TickerLoop loop;
 
-	private @Nullable Thread thread;
+	private final List<Worker> workers = new ArrayList<>();
 
 	/**
 	 * Creates a ticker.
@@ -57,8 +68,13 @@ public class PgqueTicker implements CommitListener, SmartLifecycle {
 	 * @param settings how it works
 	 */
 	public PgqueTicker(DataSource dataSource, TickerSettings settings) {
+		this(dataSource, settings, MAINTENANCE_TIMEOUT);
+	}
+
+	PgqueTicker(DataSource dataSource, TickerSettings settings, Duration maintenanceTimeout) {
 		Assert.notNull(settings, "settings must not be null");
 		this.client = new PgqueClient(dataSource, STATEMENT_TIMEOUT);
+		this.maintenanceClient = new PgqueClient(dataSource, maintenanceTimeout);
 		this.settings = settings;
 	}
 
@@ -77,42 +93,28 @@ public class PgqueTicker implements CommitListener, SmartLifecycle {
 				return;
 			}
 			TickerLoop started = new TickerLoop(this.client, this.settings);
-			Thread worker = new Thread(started, "pgque-ticker");
-			worker.setDaemon(true);
 			this.loop = started;
-			this.thread = worker;
-			worker.start();
+			this.workers.add(Worker.start("pgque-ticker", started));
+			this.workers.add(Worker.start("pgque-maintenance",
+					new MaintenanceLoop(this.maintenanceClient, this.settings, started.failures())));
 		}
 	}
 
 	@Override
 	public void stop() {
 		synchronized (this.lifecycle) {
-			TickerLoop stopped = this.loop;
-			Thread worker = this.thread;
 			this.loop = null;
-			this.thread = null;
-			if (stopped != null && worker != null) {
-				stopped.stop();
-				awaitEnd(worker);
+			this.workers.forEach((worker) -> worker.loop().stop());
+			long end = System.nanoTime() + STOP_WITHIN.toNanos();
+			try {
+				for (Worker worker : this.workers) {
+					worker.awaitEnd(end);
+				}
 			}
-		}
-	}
-
-	private static void awaitEnd(Thread worker) {
-		try {
-			worker.join(STOP_MILLIS);
-			if (worker.isAlive()) {
-				// Ends a wait for a connection of the pool.
-				worker.interrupt();
-				worker.join(STOP_MILLIS);
+			catch (InterruptedException ex) {
+				Thread.currentThread().interrupt();
 			}
-			if (worker.isAlive()) {
-				logger.warn("The ticker's last statement has not come back; not waiting for it");
-			}
-		}
-		catch (InterruptedException ex) {
-			Thread.currentThread().interrupt();
+			this.workers.clear();
 		}
 	}
 
@@ -132,6 +134,40 @@ public class PgqueTicker implements CommitListener, SmartLifecycle {
 	 */
 	public TickerSettings getSettings() {
 		return this.settings;
+	}
+
+	/**
+	 * A thread and what it does.
+	 *
+	 * @param thread the thread
+	 * @param loop what it does
+	 */
+	private record Worker(Thread thread, DutyLoop loop) {
+
+		static Worker start(String name, DutyLoop loop) {
+			Thread thread = new Thread(loop, name);
+			thread.setDaemon(true);
+			thread.start();
+			return new Worker(thread, loop);
+		}
+
+		void awaitEnd(long end) throws InterruptedException {
+			join((end - System.nanoTime()) / 2);
+			if (this.thread.isAlive()) {
+				// Ends a wait for a connection of the pool.
+				this.thread.interrupt();
+				join(end - System.nanoTime());
+			}
+			if (this.thread.isAlive()) {
+				logger.warn("The last statement of thread '" + this.thread.getName()
+						+ "' has not come back; not waiting for it");
+			}
+		}
+
+		private void join(long nanos) throws InterruptedException {
+			this.thread.join(Math.max(1, TimeUnit.NANOSECONDS.toMillis(nanos)));
+		}
+
 	}
 
 }

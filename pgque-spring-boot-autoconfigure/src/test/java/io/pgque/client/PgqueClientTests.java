@@ -223,8 +223,8 @@ class PgqueClientTests {
 		assertThat(this.client.redeliver(letter.id())).isEqualTo(id);
 		assertThat(this.client.deadLetters(this.queue, 10)).isEmpty();
 		assertThatExceptionOfType(PgqueException.class).isThrownBy(() -> this.client.replay(letter.id()))
-			.withMessageContaining("dead letter entry not found");
-		assertThat(this.client.redeliverAll(this.queue)).isEqualTo(new ReplayAllResult(0, 0, null));
+			.withMessageContaining("There is no dead letter " + letter.id());
+		assertThat(this.client.redeliverAll(this.queue)).isEqualTo(new ReplayAllRow(0, 0, null));
 		assertThat(this.client.purge(this.queue, Duration.ZERO)).isZero();
 	}
 

@@ -9,18 +9,25 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
+import javax.sql.DataSource;
+
 import com.zaxxer.hikari.HikariDataSource;
+import io.pgque.DeadLetterNotFoundException;
+import io.pgque.MissingPrivilegeException;
 import io.pgque.PgqueException;
 import io.pgque.QueueNotFoundException;
 import io.pgque.client.EventExtras;
 import io.pgque.client.Nack;
 import io.pgque.client.Page;
 import io.pgque.client.PgqueClient;
-import io.pgque.client.ReplayAllResult;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
@@ -31,6 +38,7 @@ import static org.assertj.core.api.Assertions.tuple;
  * Tests for {@link PgqueAdmin}.
  */
 @PgqueDatabase
+@ExtendWith(OutputCaptureExtension.class)
 class PgqueAdminTests {
 
 	private static int number;
@@ -115,6 +123,35 @@ class PgqueAdminTests {
 	}
 
 	@Test
+	void readerMayStateWhatTheQueueHasAlready() {
+		PgqueQueue stated = PgqueQueue.named(this.queue)
+			.maxRetries(2)
+			.tickerMaxCount(3)
+			.tickerMaxLag(Duration.ofMillis(1500))
+			.tickerIdlePeriod(Duration.ofSeconds(4))
+			.rotationPeriod(Duration.ofDays(2))
+			.build();
+		this.admin.createQueue(stated);
+		DataSource reader = this.database.createLogin("pgque_reader").dataSource();
+		new PgqueAdmin(reader, List.of(stated, PgqueQueue.named(this.queue).build())).afterSingletonsInstantiated();
+		assertThatExceptionOfType(MissingPrivilegeException.class).isThrownBy(() -> new PgqueAdmin(reader, List.of())
+			.createQueue(PgqueQueue.named(this.queue).maxRetries(3).build()));
+		assertThat(setting("max_retries")).isEqualTo("2");
+	}
+
+	@Test
+	void tellsWhatItChanges(CapturedOutput output) {
+		this.client.createQueue(this.queue);
+		this.client.setQueueConfig(this.queue, "ticker_max_count", "9");
+		PgqueQueue stated = PgqueQueue.named(this.queue).maxRetries(4).tickerMaxCount(9).build();
+		this.admin.createQueue(stated);
+		this.admin.createQueue(stated);
+		assertThat(output.getOut().lines().filter((line) -> line.contains(this.queue + "'"))).singleElement()
+			.asString()
+			.contains("Changed max_retries of queue '" + this.queue + "' from the engine's default to 4");
+	}
+
+	@Test
 	void anyNumberOfInstancesMayStartAtOnce() throws Exception {
 		int instances = 12;
 		CyclicBarrier start = new CyclicBarrier(instances);
@@ -195,8 +232,11 @@ class PgqueAdminTests {
 			.extracting("id", "retryCount")
 			.containsExactly(letter.messageId(), null);
 		assertThat(received("shipping").isEmpty()).isTrue();
-		assertThatExceptionOfType(PgqueException.class).isThrownBy(() -> operations.replay(letter.id()))
-			.withMessageContaining("dead letter entry not found");
+		assertThatExceptionOfType(DeadLetterNotFoundException.class).isThrownBy(() -> operations.replay(letter.id()))
+			.withMessageContaining("There is no dead letter " + letter.id())
+			.satisfies((failure) -> assertThat(failure.getId()).isEqualTo(letter.id()));
+		assertThatExceptionOfType(DeadLetterNotFoundException.class)
+			.isThrownBy(() -> operations.replayToAll(letter.id()));
 	}
 
 	@Test
@@ -207,6 +247,18 @@ class PgqueAdminTests {
 		assertThat(id).isNotEqualTo(letter.messageId());
 		assertThat(received("billing").rows()).singleElement().extracting("id").isEqualTo(id);
 		assertThat(received("shipping").rows()).singleElement().extracting("id").isEqualTo(id);
+	}
+
+	@Test
+	void deadLettersAreCounted() {
+		deadLetters(3);
+		PgqueAdmin reader = new PgqueAdmin(this.database.createLogin("pgque_reader").dataSource(), List.of());
+		long before = reader.deadLetters().countAll() - 3;
+		assertThat(reader.deadLetters().count(this.queue)).isEqualTo(3);
+		this.admin.deadLetters().purge(this.queue, Duration.ZERO);
+		assertThat(reader.deadLetters().count(this.queue)).isZero();
+		assertThat(reader.deadLetters().countAll()).isEqualTo(before);
+		assertThat(reader.deadLetters().count("not there")).isZero();
 	}
 
 	@Test

@@ -103,6 +103,28 @@ class MaintenanceHookTests {
 	}
 
 	@Test
+	void hooksCanBeRunApart() {
+		hooks("{failing_hook,hook}");
+		String other = this.engine.queue();
+		this.engine.update("update pgque.queue set queue_switch_time = now() - interval '3 hours' where queue_name = ?",
+				other);
+		assertThat(this.engine.value(Integer.class, "select pgque.maint_engine()")).isZero();
+		assertThat(this.engine.values(String.class, "select hook from public.called")).isEmpty();
+		assertThat(
+				this.engine.value(Integer.class, "select queue_cur_table from pgque.queue where queue_name = ?", other))
+			.isEqualTo(1);
+		assertThat(this.engine.values(String.class, "select hook from pgque.maint_hooks() where queue = ?", this.queue))
+			.containsExactly("failing_hook", "hook");
+		assertThat(this.engine.error("select pgque.maint_hook(?, 'failing_hook')", this.queue).message())
+			.contains("this hook fails");
+		assertThat(this.engine.value(Integer.class, "select pgque.maint_hook(?, 'hook')", this.queue)).isEqualTo(7);
+		assertThat(this.engine.value(Integer.class, "select pgque.maint_hook(?, 'hook_with_text')", this.queue))
+			.as("not one of the queue's")
+			.isZero();
+		assertThat(this.engine.values(String.class, "select hook from public.called")).containsExactly("pgque.hook");
+	}
+
+	@Test
 	void catalogOfTheCallerFoolsNobody() {
 		hooks("{pgque.foreign_hook}");
 		this.engine.inTransaction(() -> {

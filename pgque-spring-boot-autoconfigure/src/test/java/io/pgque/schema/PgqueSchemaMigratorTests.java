@@ -201,6 +201,8 @@ class PgqueSchemaMigratorTests {
 		migrator().migrate();
 		DataSource reader = this.database.createLogin("pgque_reader").dataSource();
 		new PgqueSchemaMigrator(reader, this.broken).validate();
+		DataSource writer = this.database.createLogin("pgque_writer").dataSource();
+		new PgqueSchemaMigrator(writer, this.broken).validate();
 		assertThatExceptionOfType(PgqueSchemaException.class).isThrownBy(() -> nextRelease().validate())
 			.withMessageContaining("older than 0.2.0");
 		DataSource stranger = this.database.createLogin().dataSource();

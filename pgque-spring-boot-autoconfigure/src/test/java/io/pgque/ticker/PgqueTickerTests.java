@@ -17,6 +17,7 @@ import io.pgque.client.Page;
 import io.pgque.client.PgqueClient;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
+import org.apache.commons.logging.LogFactory;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -72,7 +73,8 @@ class PgqueTickerTests {
 		if (this.ticker != null) {
 			this.ticker.stop();
 		}
-		assertThat(Thread.getAllStackTraces().keySet()).extracting(Thread::getName).doesNotContain("pgque-ticker");
+		assertThat(Thread.getAllStackTraces().keySet()).extracting(Thread::getName)
+			.doesNotContain("pgque-ticker", "pgque-maintenance");
 	}
 
 	private void start(DataSource dataSource, TickerSettings settings) {
@@ -236,6 +238,63 @@ class PgqueTickerTests {
 	}
 
 	@Test
+	void slowHookDelaysNoTickAndIsCancelledAlone(CapturedOutput output) {
+		this.database.execute("create table public.hook_calls (queue text)");
+		this.database.execute("create function pgque.slow_hook(i_queue text) returns integer language sql as "
+				+ "$$ select 1 from pg_catalog.pg_sleep(30) $$");
+		this.database.execute("create function pgque.quick_hook(i_queue text) returns integer language sql as "
+				+ "$$ insert into public.hook_calls values (i_queue) returning 1 $$");
+		this.database.update("update pgque.queue set queue_extra_maint = '{slow_hook,quick_hook}' where queue_name = ?",
+				this.queue);
+		try {
+			this.client.setQueueConfig(this.queue, "rotation_period", "PT0.05S");
+			this.ticker = new PgqueTicker(pool, new TickerSettings(TickerMode.AUTO, NEVER, true, Duration.ZERO, NEVER,
+					Duration.ofMillis(20), Duration.ofMillis(20)), Duration.ofSeconds(1));
+			this.ticker.start();
+			for (int round = 0; round < 5; round++) {
+				await().until(() -> sleeping() == 1);
+				this.client.send(this.queue, "t", "x", EventExtras.NONE);
+				this.ticker.committed(Set.of(this.queue));
+				await().atMost(Duration.ofMillis(800)).until(() -> received().rows().size() == 1);
+				finish(received());
+			}
+			await().until(() -> this.database.value(Integer.class,
+					"select queue_cur_table from pgque.queue where queue_name = ?", this.queue) > 0);
+			await().until(() -> this.database.values(String.class, "select queue from public.hook_calls").size() > 1);
+			assertThat(output.getOut()).contains("Could not run hook slow_hook of queue '" + this.queue + "'")
+				.doesNotContain("Could not run the maintenance");
+		}
+		finally {
+			this.ticker.stop();
+			terminateOthers();
+			this.database.update("update pgque.queue set queue_extra_maint = null where queue_name = ?", this.queue);
+			this.database.execute("drop function pgque.slow_hook(text)");
+			this.database.execute("drop function pgque.quick_hook(text)");
+			this.database.execute("drop table public.hook_calls");
+		}
+	}
+
+	private int sleeping() {
+		return this.database.value(Integer.class,
+				"select count(*)::int from pg_stat_activity where datname = current_database() and "
+						+ "wait_event = 'PgSleep'");
+	}
+
+	@Test
+	void oneFailureIsNotMany(CapturedOutput output) {
+		Failures failures = new Failures(LogFactory.getLog(PgqueTicker.class));
+		failures.failed("tick queues", new IllegalStateException("once"));
+		failures.succeeded("tick queues");
+		failures.failed("tick queues", new IllegalStateException("once"));
+		failures.failed("tick queues", new IllegalStateException("twice"));
+		failures.succeeded("tick queues");
+		assertThat(output.getOut()
+			.lines()
+			.filter((line) -> line.contains("again, after "))
+			.map((line) -> line.replaceAll(".*again, after ", ""))).containsExactly("1 failure", "2 failures");
+	}
+
+	@Test
 	void standsDownForASchedulerButServesItsOwnCommits(CapturedOutput output) {
 		this.database.execute("update pgque.config set scheduler = 'pg_cron'");
 		try {
@@ -355,9 +414,7 @@ class PgqueTickerTests {
 		Thread worker;
 		try {
 			start(settings(Duration.ofMillis(10)));
-			await().until(() -> this.database.value(Integer.class,
-					"select count(*)::int from pg_stat_activity where datname = current_database() and "
-							+ "wait_event = 'PgSleep'") == 1);
+			await().until(() -> sleeping() == 1);
 			worker = Thread.getAllStackTraces()
 				.keySet()
 				.stream()

@@ -178,17 +178,37 @@ begin
 end
 $$;
 
--- Runs all maintenance: turns the rings of queues, ticks and cursors, runs the queues' hooks, sends delayed events
--- that are due, removes expired idempotency keys and what dropped queues and ended subscriptions left. Retries are
--- moved by maint_retry_events. Call it every half minute or so.
---   result  sum of what the operations returned
-create or replace function pgque.maint() returns integer
-language plpgsql security definer
+-- Runs a queue's hook.
+--   i_hook   as of queue_extra_maint
+--   i_queue  queue, the hook's argument
+--   result   what the hook returned; NULL, with a warning, when there is no such function
+create or replace function pgque_internal.run_hook(i_hook text, i_queue text) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_hook  text := pgque_internal.maint_hook(i_hook);
+    v_value integer;
+begin
+    if v_hook is null then
+        raise warning 'maint: hook "%" of queue "%" is no function(text) returns integer of the owner of pgque.maint()',
+            i_hook, i_queue;
+        return null;
+    end if;
+    execute format('select %s($1)', v_hook) into v_value using i_queue;
+    return v_value;
+end
+$$;
+
+-- Runs the maintenance.
+--   i_hooks  whether the queues' hooks are run too
+--   result   sum of what the operations returned
+create or replace function pgque_internal.run_maint(i_hooks boolean) returns integer
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_step  record;
-    v_hook  text;
     v_value integer;
     v_sum   integer := 0;
 begin
@@ -202,7 +222,8 @@ begin
     for v_step in
         select o.func_name, o.func_arg, 1 as turn
         from pgque.maint_operations() o
-        where o.func_name <> all (array['vacuum', 'pgque.maint_rotate_tables_step1', 'pgque.maint_rotate_tables_step2'])
+        where i_hooks
+          and o.func_name <> all (array['vacuum', 'pgque.maint_rotate_tables_step1', 'pgque.maint_rotate_tables_step2'])
         union all
         select 'pgque_internal.' || f, null, 1 + n::int4
         from unnest(array['exchange_all_slots', 'drop_dead_leases', 'drop_consumers', 'drop_expired_keys', 'turn_cursor_ring', 'turn_tick_ring']) with ordinality u (f, n)
@@ -221,13 +242,7 @@ begin
             elsif v_step.turn > 1 then
                 execute format('select %s()', v_step.func_name) into v_value;
             else
-                v_hook := pgque_internal.maint_hook(v_step.func_name);
-                if v_hook is null then
-                    raise warning 'maint: hook "%" of queue "%" is no function(text) returns integer of the owner of pgque.maint()',
-                        v_step.func_name, v_step.func_arg;
-                    continue;
-                end if;
-                execute format('select %s($1)', v_hook) into v_value using v_step.func_arg;
+                v_value := pgque_internal.run_hook(v_step.func_name, v_step.func_arg);
             end if;
             v_sum := v_sum + coalesce(v_value, 0);
         exception
@@ -236,6 +251,60 @@ begin
         end;
     end loop;
     return v_sum;
+end
+$$;
+
+-- Runs all maintenance: turns the rings of queues, ticks and cursors, runs the queues' hooks, sends delayed events
+-- that are due, removes expired idempotency keys and what dropped queues and ended subscriptions left. Retries are
+-- moved by maint_retry_events. Call it every half minute or so.
+--   result  sum of what the operations returned
+create or replace function pgque.maint() returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return pgque_internal.run_maint(true);
+end
+$$;
+
+-- Runs the maintenance but for the queues' hooks, which may take their time: for callers that run these apart, with
+-- maint_hook.
+--   result  sum of what the operations returned
+create or replace function pgque.maint_engine() returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return pgque_internal.run_maint(false);
+end
+$$;
+
+-- Hooks that queues have, in the order in which maint() runs them.
+--   hook   as of queue_extra_maint
+--   queue  queue that has it
+create or replace function pgque.maint_hooks(out hook text, out queue text) returns setof record
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select u.hook, q.queue_name
+    from pgque.queue q, unnest(q.queue_extra_maint) with ordinality u (hook, n)
+    order by q.queue_name, u.n
+$$;
+
+-- Runs one hook that a queue has.
+--   i_queue  queue
+--   i_hook   as of queue_extra_maint
+--   result   what the hook returned; 0 when the queue has it no more
+create or replace function pgque.maint_hook(i_queue text, i_hook text) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform from pgque.queue q where q.queue_name = i_queue and i_hook = any (q.queue_extra_maint);
+    if not found then
+        return 0;
+    end if;
+    return coalesce(pgque_internal.run_hook(i_hook, i_queue), 0);
 end
 $$;
 

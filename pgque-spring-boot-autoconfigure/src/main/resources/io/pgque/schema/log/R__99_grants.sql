@@ -26,6 +26,14 @@ as $$
     select 'pgque-spring'
 $$;
 
+-- Release of this schema, as of version(): for those too who may only send.
+create or replace function pgque.release() returns text
+language sql immutable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select pgque.version()
+$$;
+
 revoke all on all functions in schema pgque, pgque_internal from public;
 revoke all on all procedures in schema pgque, pgque_internal from public;
 revoke all on all tables in schema pgque, pgque_internal from public;
@@ -144,8 +152,8 @@ grant execute on function
 to pgque_reader;
 
 -- Recognising the release and the engine is for everybody who may use it.
-grant execute on function pgque.version(), pgque.distribution() to pgque_reader;
-grant execute on function pgque.distribution() to pgque_writer;
+grant execute on function pgque.version(), pgque.distribution(), pgque.release() to pgque_reader;
+grant execute on function pgque.distribution(), pgque.release() to pgque_writer;
 
 grant execute on function
     pgque.insert_event_raw(text, bigint, timestamptz, integer, integer, text, text, text, text, text, text),
@@ -177,6 +185,9 @@ grant execute on function
     pgque.force_next_tick(text),
     pgque.set_tick_period_ms(integer),
     pgque.maint(),
+    pgque.maint_engine(),
+    pgque.maint_hooks(),
+    pgque.maint_hook(text, text),
     pgque.maint_retry_events(),
     pgque.maint_rotate_tables_step1(text),
     pgque.maint_rotate_tables_step2(),

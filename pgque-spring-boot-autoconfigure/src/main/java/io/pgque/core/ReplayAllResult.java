@@ -1,5 +1,6 @@
-package io.pgque.client;
+package io.pgque.core;
 
+import io.pgque.client.ReplayAllRow;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -11,4 +12,9 @@ import org.jspecify.annotations.Nullable;
  * @since 0.1.0
  */
 public record ReplayAllResult(long replayed, long failed, @Nullable String firstError) {
+
+	static ReplayAllResult from(ReplayAllRow row) {
+		return new ReplayAllResult(row.replayed(), row.failed(), row.firstError());
+	}
+
 }
