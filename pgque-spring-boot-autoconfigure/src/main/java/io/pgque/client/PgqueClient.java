@@ -1,6 +1,10 @@
 package io.pgque.client;
 
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.ZoneOffset;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
@@ -61,13 +65,8 @@ public final class PgqueClient {
 	 */
 	public long send(String queue, @Nullable String type, @Nullable String data, EventExtras extras) {
 		return call(queue, "select pgque.insert_event(?, ?, ?, ?, ?, ?, ?)", (statement) -> {
-			statement.setString(1, queue);
-			statement.setString(2, type);
-			statement.setString(3, data);
-			statement.setString(4, extras.extra1());
-			statement.setString(5, extras.extra2());
-			statement.setString(6, extras.extra3());
-			statement.setString(7, extras.extra4());
+			bindEvent(statement, queue, type, data);
+			extras.bind(statement, 4);
 		}, Rows::singleLong);
 	}
 
@@ -87,21 +86,103 @@ public final class PgqueClient {
 	}
 
 	/**
-	 * Send events of several types.
+	 * Send events, each with its type and extra columns.
 	 * @param queue the queue name
 	 * @param types the event types, as many as payloads
 	 * @param payloads the payload texts
+	 * @param extras the extra columns, as many as payloads
 	 * @return the event ids, in the order of the payloads and ascending
 	 */
-	public List<Long> sendBatch(String queue, List<String> types, List<@Nullable String> payloads) {
-		return call(queue,
-				"select pgque.insert_event(?, e.type, e.data, null, null, null, null)"
-						+ " from unnest(?::text[], ?::text[]) with ordinality as e(type, data, n) order by e.n",
+	public List<Long> sendBatch(String queue, List<String> types, List<@Nullable String> payloads,
+			List<EventExtras> extras) {
+		return call(queue, "select pgque.send_events(?, ?, ?, ?, ?, ?, ?)", (statement) -> {
+			statement.setString(1, queue);
+			statement.setArray(2, statement.getConnection().createArrayOf("text", types.toArray()));
+			statement.setArray(3, statement.getConnection().createArrayOf("text", payloads.toArray()));
+			EventExtras.bind(extras, statement, 4);
+		}, Rows::singleLongs);
+	}
+
+	/**
+	 * Send an event unless its key was used before and still counts.
+	 * @param <T> what the result is read as
+	 * @param queue the queue name
+	 * @param type the event type
+	 * @param data the payload text
+	 * @param key the idempotency key, which takes the second extra column
+	 * @param window how long the key counts
+	 * @param extras the other extra columns
+	 * @param result takes the event id, whether nothing was sent, and whether what was
+	 * sent before differs
+	 * @return what it makes of them
+	 */
+	public <T> T sendOnce(String queue, @Nullable String type, @Nullable String data, String key, Duration window,
+			EventExtras extras, SendOnceResult<T> result) {
+		return call(queue, "select event_id, deduped, mismatch from pgque.send_once(?, ?, ?, ?, ?::interval, ?, ?, ?)",
 				(statement) -> {
 					statement.setString(1, queue);
-					statement.setArray(2, statement.getConnection().createArrayOf("text", types.toArray()));
-					statement.setArray(3, statement.getConnection().createArrayOf("text", payloads.toArray()));
-				}, Rows::longs);
+					statement.setString(2, type);
+					statement.setString(3, data);
+					statement.setString(4, key);
+					statement.setString(5, Intervals.text(window));
+					statement.setString(6, extras.extra1());
+					statement.setString(7, extras.extra3());
+					statement.setString(8, extras.extra4());
+				}, (rows) -> Rows.sentOnce(rows, result));
+	}
+
+	/**
+	 * Send an event at a time.
+	 * @param queue the queue name
+	 * @param type the event type
+	 * @param data the payload text
+	 * @param at when it is delivered
+	 * @param extras the extra columns
+	 * @return the id by which it can be cancelled
+	 */
+	public long sendAt(String queue, @Nullable String type, @Nullable String data, Instant at, EventExtras extras) {
+		return call(queue, "select pgque.send_at(?, ?, ?, ?, ?, ?, ?, ?)", (statement) -> {
+			bindEvent(statement, queue, type, data);
+			statement.setObject(4, at.atOffset(ZoneOffset.UTC));
+			extras.bind(statement, 5);
+		}, Rows::singleLong);
+	}
+
+	/**
+	 * Send an event after a delay.
+	 * @param queue the queue name
+	 * @param type the event type
+	 * @param data the payload text
+	 * @param after the delay, from now by the database's clock
+	 * @param extras the extra columns
+	 * @return the id by which it can be cancelled
+	 */
+	public long sendAfter(String queue, @Nullable String type, @Nullable String data, Duration after,
+			EventExtras extras) {
+		return call(queue, "select pgque.send_at(?, ?, ?, clock_timestamp() + ?::interval, ?, ?, ?, ?)",
+				(statement) -> {
+					bindEvent(statement, queue, type, data);
+					statement.setString(4, Intervals.text(after));
+					extras.bind(statement, 5);
+				}, Rows::singleLong);
+	}
+
+	private static void bindEvent(PreparedStatement statement, String queue, @Nullable String type,
+			@Nullable String data) throws SQLException {
+		statement.setString(1, queue);
+		statement.setString(2, type);
+		statement.setString(3, data);
+	}
+
+	/**
+	 * Cancel a delayed event.
+	 * @param queue the queue name
+	 * @param id its id
+	 * @return whether it will not be delivered; otherwise it was delivered or cancelled
+	 * before
+	 */
+	public boolean cancelDelayed(String queue, long id) {
+		return callInt(queue, "select pgque.cancel_delayed(?, ?)", queue, id) == 1;
 	}
 
 	/**

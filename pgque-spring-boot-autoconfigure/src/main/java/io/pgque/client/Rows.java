@@ -40,14 +40,6 @@ final class Rows {
 		return array(only(rows), 1);
 	}
 
-	static List<Long> longs(ResultSet rows) throws SQLException {
-		List<Long> values = new ArrayList<>();
-		while (rows.next()) {
-			values.add(rows.getLong(1));
-		}
-		return values;
-	}
-
 	static List<TickResult> ticks(ResultSet rows) throws SQLException {
 		List<TickResult> ticks = new ArrayList<>();
 		while (rows.next()) {
@@ -89,6 +81,11 @@ final class Rows {
 	static ReplayAllRow replayed(ResultSet rows) throws SQLException {
 		only(rows);
 		return new ReplayAllRow(rows.getLong(1), rows.getLong(2), rows.getString(3));
+	}
+
+	static <T> T sentOnce(ResultSet rows, SendOnceResult<T> result) throws SQLException {
+		only(rows);
+		return result.of(rows.getLong(1), rows.getBoolean(2), rows.getBoolean(3));
 	}
 
 	static Map<String, @Nullable String> settings(ResultSet rows) throws SQLException {

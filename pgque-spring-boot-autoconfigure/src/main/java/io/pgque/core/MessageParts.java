@@ -1,5 +1,7 @@
 package io.pgque.core;
 
+import java.time.Duration;
+import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
@@ -16,6 +18,11 @@ import org.springframework.util.Assert;
  */
 final class MessageParts implements SendSpec {
 
+	/**
+	 * How long an idempotency key counts, as in the engine.
+	 */
+	private static final Duration DEFAULT_WINDOW = Duration.ofHours(1);
+
 	private final Map<String, String> headers = new LinkedHashMap<>();
 
 	private final @Nullable String[] extras = new @Nullable String[4];
@@ -23,6 +30,12 @@ final class MessageParts implements SendSpec {
 	private @Nullable Object payload;
 
 	private @Nullable String type;
+
+	private OutgoingEvent.@Nullable Idempotency idempotency;
+
+	private OutgoingEvent.@Nullable Delivery delivery;
+
+	private final Map<String, String> observed = new LinkedHashMap<>();
 
 	@Override
 	public MessageParts payload(@Nullable Object payload) {
@@ -40,6 +53,41 @@ final class MessageParts implements SendSpec {
 	@Override
 	public MessageParts key(@Nullable String key) {
 		return extra1(key);
+	}
+
+	@Override
+	public MessageParts idempotencyKey(String key) {
+		return idempotencyKey(key, DEFAULT_WINDOW);
+	}
+
+	@Override
+	public MessageParts idempotencyKey(String key, Duration window) {
+		Assert.hasText(key, "The idempotency key must have text");
+		Assert.isTrue(!window.isNegative() && !window.isZero(), "The window of the idempotency key must be positive");
+		this.idempotency = new OutgoingEvent.Idempotency(key, window);
+		return this;
+	}
+
+	@Override
+	public MessageParts deliverAt(Instant time) {
+		Assert.notNull(time, "time must not be null");
+		this.delivery = new OutgoingEvent.At(time);
+		return this;
+	}
+
+	@Override
+	public MessageParts deliverAfter(Duration delay) {
+		Assert.notNull(delay, "delay must not be null");
+		this.delivery = new OutgoingEvent.After(delay);
+		return this;
+	}
+
+	/**
+	 * Add a header that is not the application's: one of the same name takes its place,
+	 * and it is dropped where there is no room for headers.
+	 */
+	void observed(String name, String value) {
+		this.observed.put(name, value);
 	}
 
 	@Override
@@ -89,6 +137,30 @@ final class MessageParts implements SendSpec {
 		return this.type;
 	}
 
+	OutgoingEvent.@Nullable Idempotency idempotency(String queue) {
+		OutgoingEvent.Idempotency key = this.idempotency;
+		if (key == null) {
+			return null;
+		}
+		PgText.check(queue, "idempotency key", key.key());
+		if (this.delivery != null) {
+			throw new InvalidMessageException(
+					"A message for queue '" + queue + "' has an idempotency key and a time of delivery",
+					"Use one of both: a delayed message is not compared with others", null);
+		}
+		String own = this.extras[1];
+		if (own != null && !own.equals(key.key())) {
+			throw new InvalidMessageException("A message for queue '" + queue
+					+ "' has an idempotency key and a value of its own in extra2, " + "which carries the key",
+					"Use another extra column", null);
+		}
+		return key;
+	}
+
+	OutgoingEvent.@Nullable Delivery delivery() {
+		return this.delivery;
+	}
+
 	/**
 	 * Return the extra columns, checked, with the headers in theirs.
 	 */
@@ -103,13 +175,19 @@ final class MessageParts implements SendSpec {
 		if (!this.headers.isEmpty()) {
 			putHeaders(queue, column);
 		}
+		else if (!this.observed.isEmpty() && column != HeaderColumn.NONE && this.extras[number(column) - 1] == null) {
+			this.extras[number(column) - 1] = HeaderCodec.encode(this.observed);
+		}
 		return new EventExtras(this.extras[0], this.extras[1], this.extras[2], this.extras[3]);
+	}
+
+	private static int number(HeaderColumn column) {
+		return (column == HeaderColumn.EXTRA3) ? 3 : 4;
 	}
 
 	private void putHeaders(String queue, HeaderColumn column) {
 		int number = switch (column) {
-			case EXTRA3 -> 3;
-			case EXTRA4 -> 4;
+			case EXTRA3, EXTRA4 -> number(column);
 			case NONE -> throw new InvalidMessageException("A message for queue '" + queue + "' has headers "
 					+ this.headers.keySet() + ", and headers are disabled", "Set pgque.headers.column", null);
 		};
@@ -119,7 +197,9 @@ final class MessageParts implements SendSpec {
 							+ "own in extra" + number + ", which carries the headers",
 					"Use another extra column, or set pgque.headers.column", null);
 		}
-		this.extras[number - 1] = HeaderCodec.encode(this.headers);
+		Map<String, String> all = new LinkedHashMap<>(this.headers);
+		all.putAll(this.observed);
+		this.extras[number - 1] = HeaderCodec.encode(all);
 	}
 
 }

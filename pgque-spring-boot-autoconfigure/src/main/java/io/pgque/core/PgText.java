@@ -40,6 +40,36 @@ final class PgText {
 	}
 
 	/**
+	 * Refuse text that is longer in UTF-8 than it may be.
+	 * @param field what the text is, for the error
+	 * @param text the text
+	 * @param maxBytes the most bytes
+	 */
+	static void checkSize(String queue, String field, @Nullable String text, long maxBytes) {
+		// One char is three bytes at most.
+		if (text == null || text.length() * 3L <= maxBytes) {
+			return;
+		}
+		long bytes = text.codePoints().mapToLong(PgText::bytes).sum();
+		if (bytes > maxBytes) {
+			throw new InvalidMessageException(
+					"The " + field + " of a message for queue '" + queue + "' has " + bytes
+							+ " bytes of UTF-8, more than the " + maxBytes + " that are allowed",
+					"Store large data elsewhere and send a reference to it", null);
+		}
+	}
+
+	private static int bytes(int codePoint) {
+		if (codePoint < 0x80) {
+			return 1;
+		}
+		if (codePoint < 0x800) {
+			return 2;
+		}
+		return (codePoint < 0x10000) ? 3 : 4;
+	}
+
+	/**
 	 * Refuse text that cannot be carried.
 	 * @param field what the text is, for the error
 	 * @param text the text

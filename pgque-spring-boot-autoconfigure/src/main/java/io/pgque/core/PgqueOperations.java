@@ -76,4 +76,58 @@ public interface PgqueOperations {
 	 */
 	List<Long> sendBatch(String queue, String type, Collection<?> payloads);
 
+	/**
+	 * Send a message described part by part, and tell what became of it: of interest for
+	 * one with an idempotency key.
+	 * @param queue the queue name
+	 * @param spec describes the message
+	 * @return what the send did
+	 */
+	SendResult sendForResult(String queue, Consumer<SendSpec> spec);
+
+	/**
+	 * Send a payload before the transaction commits, together with whatever else is sent
+	 * later to that queue; outside a transaction, at once. What is wrong with queue name,
+	 * payload or headers is told by this call; that there is no such queue, by the
+	 * commit.
+	 * @param queue the queue name
+	 * @param payload the payload, as of {@link #send(String, Object)}
+	 */
+	void sendLater(String queue, Object payload);
+
+	/**
+	 * Send a payload with an event type before the transaction commits.
+	 * @param queue the queue name
+	 * @param type the event type
+	 * @param payload the payload, or {@code null} to send none
+	 * @see #sendLater(String, Object)
+	 */
+	void sendLater(String queue, String type, @Nullable Object payload);
+
+	/**
+	 * Send a message described part by part before the transaction commits; one with an
+	 * idempotency key or a time of delivery, at once.
+	 * @param queue the queue name
+	 * @param spec describes the message
+	 * @see #sendLater(String, Object)
+	 */
+	void sendLater(String queue, Consumer<SendSpec> spec);
+
+	/**
+	 * Send an event to the queue that its class names with {@link PgqueEvent}, in the
+	 * manner of {@link #sendLater(String, Object)}.
+	 * @param event the event
+	 * @throws io.pgque.InvalidMessageException when its class names no queue
+	 */
+	void publish(Object event);
+
+	/**
+	 * Cancel a delayed message.
+	 * @param queue the queue name
+	 * @param id the id that the send returned
+	 * @return whether it will not be delivered; otherwise it was delivered or cancelled
+	 * before, or is not one of this queue
+	 */
+	boolean cancelDelayed(String queue, long id);
+
 }

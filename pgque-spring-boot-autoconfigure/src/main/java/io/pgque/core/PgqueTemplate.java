@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.function.Consumer;
+import java.util.function.Function;
 
 import javax.sql.DataSource;
 
@@ -11,10 +12,13 @@ import io.pgque.client.EventExtras;
 import io.pgque.client.PgqueClient;
 import io.pgque.support.converter.PgqueMessageConverter;
 import io.pgque.support.header.HeaderColumn;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.messaging.Message;
 import org.springframework.util.Assert;
+import org.springframework.util.ClassUtils;
 
 /**
  * Sends to log queues inside the transaction of its caller: called in a
@@ -29,13 +33,28 @@ import org.springframework.util.Assert;
  * themselves.
  *
  * <p>
+ * What needs no id back, {@link #publish} and {@link #sendLater}, is collected inside a
+ * transaction and written before it commits: one statement for each queue, however many
+ * messages. Rolling back to a savepoint through Spring drops what was collected since;
+ * rolling back to one of a JDBC connection by hand does not.
+ *
+ * <p>
  * Thread-safe once configured.
  *
  * @since 0.1.0
  */
 public class PgqueTemplate implements PgqueOperations {
 
+	private static final Log logger = LogFactory.getLog(PgqueTemplate.class);
+
+	/**
+	 * The largest payload in bytes of UTF-8 unless set otherwise.
+	 */
+	public static final long DEFAULT_MAX_PAYLOAD_BYTES = 128L * 1024 * 1024;
+
 	private final PgqueClient client;
+
+	private final EventWriter writer;
 
 	private final PgqueMessageConverter converter;
 
@@ -44,6 +63,10 @@ public class PgqueTemplate implements PgqueOperations {
 	private PgqueEventTypeResolver eventTypeResolver = new SimpleEventTypeResolver();
 
 	private HeaderColumn headerColumn = HeaderColumn.EXTRA4;
+
+	private SendObserver sendObserver = SendObserver.NONE;
+
+	private long maxPayloadBytes = DEFAULT_MAX_PAYLOAD_BYTES;
 
 	/**
 	 * Creates a template.
@@ -55,7 +78,8 @@ public class PgqueTemplate implements PgqueOperations {
 		Assert.notNull(converter, "converter must not be null");
 		this.client = new PgqueClient(dataSource);
 		this.converter = converter;
-		this.transactions = new SendTransactions(dataSource);
+		this.writer = new EventWriter(this.client);
+		this.transactions = new SendTransactions(dataSource, this.writer::write);
 	}
 
 	/**
@@ -93,82 +117,188 @@ public class PgqueTemplate implements PgqueOperations {
 		this.headerColumn = headerColumn;
 	}
 
+	/**
+	 * Set what observes sends; nothing does by default.
+	 * @param sendObserver the observer
+	 */
+	public void setSendObserver(SendObserver sendObserver) {
+		Assert.notNull(sendObserver, "sendObserver must not be null");
+		this.sendObserver = sendObserver;
+	}
+
+	/**
+	 * Set how large a payload may be; {@link #DEFAULT_MAX_PAYLOAD_BYTES} by default.
+	 * @param maxPayloadBytes the most bytes of UTF-8
+	 */
+	public void setMaxPayloadBytes(long maxPayloadBytes) {
+		Assert.isTrue(maxPayloadBytes > 0, "maxPayloadBytes must be positive");
+		this.maxPayloadBytes = maxPayloadBytes;
+	}
+
 	@Override
 	public long send(String queue, Object payload) {
 		Assert.notNull(payload, "payload must not be null");
-		MessageParts parts = (payload instanceof Message<?> message) ? SpringMessages.parts(message, this.headerColumn)
-				: new MessageParts().payload(payload);
-		return send(PgqueNames.requireQueue(queue), parts);
+		return send(PgqueNames.requireQueue(queue), parts(payload)).id();
 	}
 
 	@Override
 	public long send(String queue, String type, @Nullable Object payload) {
-		return send(PgqueNames.requireQueue(queue), new MessageParts().type(type).payload(payload));
+		return send(PgqueNames.requireQueue(queue), parts(type, payload)).id();
 	}
 
 	@Override
 	public long send(String queue, Consumer<SendSpec> spec) {
-		Assert.notNull(spec, "spec must not be null");
-		String name = PgqueNames.requireQueue(queue);
-		MessageParts parts = new MessageParts();
-		spec.accept(parts);
-		return send(name, parts);
+		return sendForResult(queue, spec).id();
 	}
 
 	@Override
 	public long send(Message<?> message) {
 		Assert.notNull(message, "message must not be null");
-		return send(SpringMessages.queue(message), SpringMessages.parts(message, this.headerColumn));
+		return send(SpringMessages.queue(message), SpringMessages.parts(message, this.headerColumn)).id();
 	}
 
-	private long send(String queue, MessageParts parts) {
-		String type = (parts.type() != null) ? parts.type() : typeOf(parts.payload());
-		PgText.check(queue, "type", type);
-		EventExtras extras = parts.extras(queue, this.headerColumn);
-		String text = this.converter.toText(parts.payload());
-		PgText.check(queue, "payload", text);
-		return this.transactions.send(queue, () -> this.client.send(queue, type, text, extras));
+	@Override
+	public SendResult sendForResult(String queue, Consumer<SendSpec> spec) {
+		String name = PgqueNames.requireQueue(queue);
+		SendResult result = send(name, parts(spec));
+		if (result.mismatch()) {
+			logger.warn("A message for queue '" + name + "' was not sent, since its idempotency key was used before "
+					+ "for message " + result.id() + ", which has another type or payload. A key has to name the "
+					+ "effect, not the thing");
+		}
+		return result;
 	}
 
 	@Override
 	public List<Long> sendBatch(String queue, Collection<?> payloads) {
-		String name = PgqueNames.requireQueue(queue);
-		List<@Nullable String> texts = texts(name, payloads);
-		if (texts.isEmpty()) {
-			return List.of();
-		}
-		List<String> types = new ArrayList<>(texts.size());
-		payloads.forEach((payload) -> types.add(typeOf(payload)));
-		types.forEach((type) -> PgText.check(name, "type", type));
-		String first = types.get(0);
-		boolean alike = types.stream().allMatch(first::equals);
-		return this.transactions.send(name,
-				() -> alike ? this.client.sendBatch(name, first, texts) : this.client.sendBatch(name, types, texts));
+		return sendBatch(queue, payloads, this::parts);
 	}
 
 	@Override
 	public List<Long> sendBatch(String queue, String type, Collection<?> payloads) {
 		Assert.notNull(type, "type must not be null");
+		return sendBatch(queue, payloads, (payload) -> parts(type, payload));
+	}
+
+	@Override
+	public void sendLater(String queue, Object payload) {
+		Assert.notNull(payload, "payload must not be null");
+		sendLater(PgqueNames.requireQueue(queue), parts(payload));
+	}
+
+	@Override
+	public void sendLater(String queue, String type, @Nullable Object payload) {
+		sendLater(PgqueNames.requireQueue(queue), parts(type, payload));
+	}
+
+	@Override
+	public void sendLater(String queue, Consumer<SendSpec> spec) {
+		sendLater(PgqueNames.requireQueue(queue), parts(spec));
+	}
+
+	@Override
+	public void publish(Object event) {
+		Assert.notNull(event, "event must not be null");
+		sendLater(PgqueEvents.queue(ClassUtils.getUserClass(event)), new MessageParts().payload(event));
+	}
+
+	@Override
+	public boolean cancelDelayed(String queue, long id) {
 		String name = PgqueNames.requireQueue(queue);
-		PgText.check(name, "type", type);
-		List<@Nullable String> texts = texts(name, payloads);
-		return texts.isEmpty() ? List.of()
-				: this.transactions.send(name, () -> this.client.sendBatch(name, type, texts));
+		return this.transactions.send(name, () -> this.client.cancelDelayed(name, id));
 	}
 
-	private List<@Nullable String> texts(String queue, Collection<?> payloads) {
-		Assert.notNull(payloads, "payloads must not be null");
-		List<@Nullable String> texts = new ArrayList<>(payloads.size());
-		for (Object payload : payloads) {
-			String text = this.converter.toText(payload);
-			PgText.check(queue, "payload at position " + texts.size(), text);
-			texts.add(text);
+	private MessageParts parts(@Nullable Object payload) {
+		return (payload instanceof Message<?> message) ? SpringMessages.parts(message, this.headerColumn)
+				: new MessageParts().payload(payload);
+	}
+
+	private MessageParts parts(String type, @Nullable Object payload) {
+		return parts(payload).type(type);
+	}
+
+	private static MessageParts parts(Consumer<SendSpec> spec) {
+		Assert.notNull(spec, "spec must not be null");
+		MessageParts parts = new MessageParts();
+		spec.accept(parts);
+		return parts;
+	}
+
+	private SendResult send(String queue, MessageParts parts) {
+		String type = type(parts);
+		SendObserver.Send observed = this.sendObserver.begin(queue, type, parts::observed);
+		try {
+			OutgoingEvent event = event(queue, type, parts, "");
+			SendResult result = this.transactions.send(queue, () -> this.writer.write(event));
+			observed.sent(result.id());
+			return result;
 		}
-		return texts;
+		catch (RuntimeException | Error ex) {
+			observed.failed(ex);
+			throw ex;
+		}
 	}
 
-	private String typeOf(@Nullable Object payload) {
-		return this.eventTypeResolver.resolve((payload != null) ? payload.getClass() : null);
+	private void sendLater(String queue, MessageParts parts) {
+		String type = type(parts);
+		SendObserver.Send observed = this.sendObserver.begin(queue, type, parts::observed);
+		try {
+			OutgoingEvent event = event(queue, type, parts, "");
+			if (event.isPlain()) {
+				this.transactions.sendLater(event);
+			}
+			else {
+				this.transactions.send(queue, () -> this.writer.write(event));
+			}
+			observed.sent(null);
+		}
+		catch (RuntimeException | Error ex) {
+			observed.failed(ex);
+			throw ex;
+		}
+	}
+
+	private List<Long> sendBatch(String queue, Collection<?> payloads, Function<@Nullable Object, MessageParts> split) {
+		String name = PgqueNames.requireQueue(queue);
+		Assert.notNull(payloads, "payloads must not be null");
+		if (payloads.isEmpty()) {
+			return List.of();
+		}
+		List<MessageParts> all = new ArrayList<>(payloads.size());
+		payloads.forEach((payload) -> all.add(split.apply(payload)));
+		List<String> types = all.stream().map(this::type).toList();
+		String type = types.stream().allMatch(types.get(0)::equals) ? types.get(0) : null;
+		SendObserver.Send observed = this.sendObserver.begin(name, type,
+				(header, value) -> all.forEach((parts) -> parts.observed(header, value)));
+		try {
+			List<OutgoingEvent> events = new ArrayList<>(all.size());
+			for (int i = 0; i < all.size(); i++) {
+				events.add(event(name, types.get(i), all.get(i), " at position " + i));
+			}
+			List<Long> ids = this.transactions.send(name, () -> this.writer.write(name, events));
+			observed.sent(null);
+			return ids;
+		}
+		catch (RuntimeException | Error ex) {
+			observed.failed(ex);
+			throw ex;
+		}
+	}
+
+	private String type(MessageParts parts) {
+		String type = parts.type();
+		Object payload = parts.payload();
+		return (type != null) ? type : this.eventTypeResolver.resolve((payload != null) ? payload.getClass() : null);
+	}
+
+	private OutgoingEvent event(String queue, String type, MessageParts parts, String place) {
+		PgText.check(queue, "type" + place, type);
+		OutgoingEvent.Idempotency idempotency = parts.idempotency(queue);
+		EventExtras extras = parts.extras(queue, this.headerColumn);
+		String text = this.converter.toText(parts.payload());
+		PgText.checkSize(queue, "payload" + place, text, this.maxPayloadBytes);
+		PgText.check(queue, "payload" + place, text);
+		return new OutgoingEvent(queue, type, text, extras, idempotency, parts.delivery());
 	}
 
 }

@@ -1,5 +1,7 @@
 package io.pgque.core;
 
+import java.time.Duration;
+import java.time.Instant;
 import java.util.Map;
 
 import org.jspecify.annotations.Nullable;
@@ -31,6 +33,40 @@ public interface SendSpec {
 	 * @return this
 	 */
 	SendSpec key(@Nullable String key);
+
+	/**
+	 * Set a key under which the message is sent once: a later send to the queue under the
+	 * same key is dropped while the key counts, for an hour. Name the effect, not the
+	 * thing: {@code order-7-paid} rather than {@code order-7}, or the next message about
+	 * the thing is dropped too. The key takes the second extra column.
+	 * @param key the key
+	 * @return this
+	 */
+	SendSpec idempotencyKey(String key);
+
+	/**
+	 * Set a key under which the message is sent once, and how long it counts.
+	 * @param key the key, as of {@link #idempotencyKey(String)}
+	 * @param window how long it counts, from the start of the transaction; positive
+	 * @return this
+	 */
+	SendSpec idempotencyKey(String key, Duration window);
+
+	/**
+	 * Have the message delivered at a time, if that is still to come. Cannot be combined
+	 * with an idempotency key.
+	 * @param time the time; the database's clock decides
+	 * @return this
+	 */
+	SendSpec deliverAt(Instant time);
+
+	/**
+	 * Have the message delivered after a delay. Cannot be combined with an idempotency
+	 * key.
+	 * @param delay the time from now, by the database's clock
+	 * @return this
+	 */
+	SendSpec deliverAfter(Duration delay);
 
 	/**
 	 * Add a header.

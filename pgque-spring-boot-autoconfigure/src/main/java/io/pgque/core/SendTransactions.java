@@ -3,8 +3,11 @@ package io.pgque.core;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BiConsumer;
+import java.util.function.Function;
 import java.util.function.Supplier;
 
 import javax.sql.DataSource;
@@ -18,6 +21,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.jdbc.CannotGetJdbcConnectionException;
 import org.springframework.jdbc.datasource.DataSourceUtils;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
+import org.springframework.transaction.support.AbstractPlatformTransactionManager;
 import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 
@@ -32,9 +36,13 @@ import org.springframework.transaction.support.TransactionSynchronizationManager
  */
 final class SendTransactions {
 
+	private static final Set<String> END_OF_TRANSACTION = Set.of("processCommit", "processRollback");
+
 	private static final Log logger = LogFactory.getLog(PgqueTemplate.class);
 
 	private final DataSource dataSource;
+
+	private final BiConsumer<String, List<OutgoingEvent>> writer;
 
 	private final AtomicBoolean warned = new AtomicBoolean();
 
@@ -48,8 +56,14 @@ final class SendTransactions {
 	private volatile CommitListener commitListener = (queues) -> {
 	};
 
-	SendTransactions(DataSource dataSource) {
+	/**
+	 * Creates an instance.
+	 * @param dataSource leads to the database
+	 * @param writer writes what was collected for a queue
+	 */
+	SendTransactions(DataSource dataSource, BiConsumer<String, List<OutgoingEvent>> writer) {
 		this.dataSource = target(dataSource);
+		this.writer = writer;
 	}
 
 	private static DataSource target(DataSource dataSource) {
@@ -66,11 +80,43 @@ final class SendTransactions {
 		this.commitListener = commitListener;
 	}
 
+	/**
+	 * Write now, after what was collected for the queue.
+	 */
 	<T> T send(String queue, Supplier<T> statement) {
+		return inTransaction(queue, (current) -> {
+			current.writePending(queue);
+			return statement.get();
+		}, statement);
+	}
+
+	/**
+	 * Collect a message until the transaction is about to commit; write it now where
+	 * there is no transaction, or it is too late for that.
+	 */
+	void sendLater(OutgoingEvent event) {
+		inTransaction(event.queue(), (current) -> {
+			if (!current.collect(event)) {
+				current.writePending(event.queue());
+				this.writer.accept(event.queue(), List.of(event));
+			}
+			return Boolean.TRUE;
+		}, () -> {
+			this.writer.accept(event.queue(), List.of(event));
+			return Boolean.TRUE;
+		});
+	}
+
+	/**
+	 * Send in the way that the transaction at hand asks for.
+	 * @param joined what to do inside a transaction that somebody is going to commit
+	 * @param alone what to do otherwise
+	 */
+	private <T> T inTransaction(String queue, Function<Synchronization, T> joined, Supplier<T> alone) {
 		if (!TransactionSynchronizationManager.isSynchronizationActive()
 				&& !TransactionSynchronizationManager.hasResource(this.dataSource)) {
 			requireNoTransaction(queue);
-			T result = statement.get();
+			T result = alone.get();
 			this.commitListener.committed(Set.of(queue));
 			return result;
 		}
@@ -78,7 +124,7 @@ final class SendTransactions {
 		// Bound to the thread, hence the same that the statement will use.
 		Connection connection = DataSourceUtils.getConnection(this.dataSource);
 		try {
-			return send(queue, statement, connection, foreign);
+			return send(queue, joined, alone, connection, foreign);
 		}
 		catch (SQLException ex) {
 			throw new CannotGetJdbcConnectionException("The connection to send to queue '" + queue + "' failed", ex);
@@ -109,8 +155,8 @@ final class SendTransactions {
 		return true;
 	}
 
-	private <T> T send(String queue, Supplier<T> statement, Connection connection, boolean foreign)
-			throws SQLException {
+	private <T> T send(String queue, Function<Synchronization, T> joined, Supplier<T> alone, Connection connection,
+			boolean foreign) throws SQLException {
 		boolean active = TransactionSynchronizationManager.isActualTransactionActive();
 		boolean synchronizing = TransactionSynchronizationManager.isSynchronizationActive();
 		boolean autoCommit = connection.getAutoCommit();
@@ -128,16 +174,19 @@ final class SendTransactions {
 							+ "propagation REQUIRES_NEW",
 					null);
 		}
-		T result = statement.get();
+		if (!autoCommit && !foreign && active && synchronizing) {
+			Synchronization current = current();
+			T result = joined.apply(current);
+			current.queues.add(queue);
+			return result;
+		}
+		T result = alone.get();
 		if (autoCommit) {
 			this.commitListener.committed(Set.of(queue));
 		}
 		else if (foreign) {
 			connection.commit();
 			this.commitListener.committed(Set.of(queue));
-		}
-		else if (active && synchronizing) {
-			current().queues.add(queue);
 		}
 		else if (active || synchronizing) {
 			// After completion of a transaction, or in a scope without one.
@@ -197,11 +246,88 @@ final class SendTransactions {
 	}
 
 	/**
+	 * Whether the transaction is in its last steps. Spring tells synchronizations that
+	 * are registered now nothing of what is left of them, and there is no other way to
+	 * know.
+	 */
+	private static boolean isEnding() {
+		return StackWalker.getInstance()
+			.walk((frames) -> frames.anyMatch((frame) -> END_OF_TRANSACTION.contains(frame.getMethodName())
+					&& frame.getClassName().equals(AbstractPlatformTransactionManager.class.getName())));
+	}
+
+	/**
+	 * Writes what was collected in one transaction, before it commits and after all
+	 * callbacks that may still send.
+	 */
+	private static final class Collecting implements TransactionSynchronization {
+
+		private final PendingSends sends;
+
+		private boolean over;
+
+		Collecting(PendingSends sends, boolean over) {
+			this.sends = sends;
+			this.over = over;
+		}
+
+		@Override
+		public int getOrder() {
+			return LOWEST_PRECEDENCE;
+		}
+
+		@Override
+		public void savepoint(Object savepoint) {
+			this.sends.savepoint(savepoint);
+		}
+
+		@Override
+		public void savepointRollback(Object savepoint) {
+			this.sends.rollbackTo(savepoint);
+		}
+
+		@Override
+		public void flush() {
+			this.sends.writeAll();
+		}
+
+		@Override
+		public void beforeCommit(boolean readOnly) {
+			this.over = true;
+			this.sends.writeAll();
+		}
+
+	}
+
+	/**
 	 * Collects the queues of one transaction.
 	 */
 	private final class Synchronization implements TransactionSynchronization {
 
 		private final Set<String> queues = new LinkedHashSet<>();
+
+		private @Nullable Collecting collection;
+
+		/**
+		 * Collect a message, if something is going to write it.
+		 */
+		boolean collect(OutgoingEvent event) {
+			if (this.collection == null) {
+				this.collection = new Collecting(new PendingSends(SendTransactions.this.writer), isEnding());
+				TransactionSynchronizationManager.registerSynchronization(this.collection);
+			}
+			if (this.collection.over) {
+				return false;
+			}
+			this.collection.sends.add(event);
+			return true;
+		}
+
+		void writePending(String queue) {
+			if (this.collection != null) {
+				this.collection.sends.write(queue);
+			}
+		}
 
 		@Override
 		public int getOrder() {

@@ -8,9 +8,9 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.util.ClassUtils;
 
 /**
- * Takes the simple name of an application's own class as event type, and
- * {@value PgqueEventTypeResolver#DEFAULT_TYPE} for strings, bytes, maps, collections,
- * JSON trees and whatever else comes from the JDK.
+ * Takes the type that {@link PgqueEvent} states, or the simple name of an application's
+ * own class as event type, and {@value PgqueEventTypeResolver#DEFAULT_TYPE} for strings,
+ * bytes, maps, collections, JSON trees and whatever else comes from the JDK.
  *
  * @since 0.1.0
  */
@@ -18,6 +18,10 @@ public class SimpleEventTypeResolver implements PgqueEventTypeResolver {
 
 	@Override
 	public String resolve(@Nullable Class<?> payloadClass) {
+		String stated = (payloadClass != null) ? PgqueEvents.type(payloadClass) : null;
+		if (stated != null) {
+			return stated;
+		}
 		Class<?> type = (payloadClass != null) ? named(ClassUtils.getUserClass(payloadClass)) : null;
 		return (type == null || isGeneral(type)) ? DEFAULT_TYPE : type.getSimpleName();
 	}

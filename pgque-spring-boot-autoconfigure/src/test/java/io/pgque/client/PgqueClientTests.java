@@ -129,7 +129,8 @@ class PgqueClientTests {
 	void sendsBatchInOrder() {
 		this.client.subscribe(this.queue, "c");
 		List<Long> ids = this.client.sendBatch(this.queue, "t", Arrays.asList("a,\"b\"", null, "{}", "NULL"));
-		List<Long> mixed = this.client.sendBatch(this.queue, List.of("x", "y"), Arrays.asList("1", null));
+		List<Long> mixed = this.client.sendBatch(this.queue, List.of("x", "y"), Arrays.asList("1", null),
+				List.of(EventExtras.NONE, new EventExtras("k", null, null, null)));
 		assertThat(ids).hasSize(4).isSorted();
 		assertThat(mixed).hasSize(2).isSorted();
 		this.client.tickAll();

@@ -1,6 +1,8 @@
 package io.pgque.core;
 
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -29,7 +31,10 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
@@ -44,11 +49,13 @@ import org.springframework.transaction.support.TransactionTemplate;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.awaitility.Awaitility.await;
 
 /**
  * Tests for {@link PgqueTemplate}.
  */
 @PgqueDatabase
+@ExtendWith(OutputCaptureExtension.class)
 class PgqueTemplateTests {
 
 	private static int number;
@@ -216,6 +223,95 @@ class PgqueTemplateTests {
 		assertThat(messages).extracting(PgqueMessage::type)
 			.containsExactly("default", "default", "default", "OrderPlaced", "default", "t", "t");
 		assertThat(this.commits).containsOnly(Set.of(this.queue)).hasSize(3);
+	}
+
+	@Test
+	void springMessagesAreMessagesEverywhere() {
+		var message = MessageBuilder.withPayload(new OrderPlaced(1))
+			.setHeader(PgqueHeaders.KEY, "k")
+			.setHeader("a", "1")
+			.build();
+		this.template.send(this.queue, "stated", message);
+		this.template.sendBatch(this.queue, List.of(message, "plain"));
+		this.template.sendBatch(this.queue, "stated", List.of("plain", message));
+		this.template.sendLater(this.queue, message);
+		List<PgqueMessage> messages = received();
+		assertThat(messages).extracting(PgqueMessage::payload)
+			.containsExactly("{\"id\":1}", "{\"id\":1}", "plain", "plain", "{\"id\":1}", "{\"id\":1}");
+		assertThat(messages).extracting(PgqueMessage::type)
+			.containsExactly("stated", "OrderPlaced", "default", "stated", "stated", "OrderPlaced");
+		assertThat(messages).extracting(PgqueMessage::key).containsExactly("k", "k", null, null, "k", "k");
+		assertThat(messages).extracting((received) -> received.headers().get("a"))
+			.containsExactly("1", "1", null, null, "1", "1");
+	}
+
+	@Test
+	void sendsOnceForAKey(CapturedOutput output) {
+		SendResult first = this.template.sendForResult(this.queue,
+				(spec) -> spec.payload("paid").key("k").idempotencyKey("order-7-paid").header("h", "1").extra3("e3"));
+		SendResult again = this.template.sendForResult(this.queue,
+				(spec) -> spec.payload("paid").idempotencyKey("order-7-paid", Duration.ofDays(1)));
+		assertThat(first).isEqualTo(new SendResult(first.id(), false, false));
+		assertThat(again).isEqualTo(new SendResult(first.id(), true, false));
+		assertThat(output).doesNotContain("idempotency key");
+		assertThat(this.template.send(this.queue, (spec) -> spec.payload("shipped").idempotencyKey("order-7-paid")))
+			.isEqualTo(first.id());
+		assertThat(output).contains("idempotency key").contains("effect");
+		this.template.send(this.queue, (spec) -> spec.payload("shipped").idempotencyKey("order-7-shipped"));
+		List<PgqueMessage> messages = received();
+		assertThat(messages).extracting(PgqueMessage::payload).containsExactly("paid", "shipped");
+		assertThat(messages.get(0).key()).isEqualTo("k");
+		assertThat(messages.get(0).extra2()).isEqualTo("order-7-paid");
+		assertThat(messages.get(0).extra3()).isEqualTo("e3");
+		assertThat(messages.get(0).headers()).isEqualTo(Map.of("h", "1"));
+		assertThatExceptionOfType(InvalidMessageException.class)
+			.isThrownBy(() -> this.template.send(this.queue,
+					(spec) -> spec.payload("x").idempotencyKey("k").deliverAfter(Duration.ofSeconds(1))))
+			.withMessageContaining("time of delivery");
+		assertThatExceptionOfType(InvalidMessageException.class).isThrownBy(
+				() -> this.template.send(this.queue, (spec) -> spec.payload("x").idempotencyKey("k").extra2("mine")))
+			.withMessageContaining("extra2");
+	}
+
+	@Test
+	void sendsAtATimeOrAfterADelay() {
+		this.template.send(this.queue, (spec) -> spec.payload("past").deliverAt(Instant.now().minusSeconds(60)));
+		this.template.send(this.queue,
+				(spec) -> spec.payload("soon").type("t").key("k").header("h", "1").deliverAfter(Duration.ofMillis(50)));
+		long id = this.template.send(this.queue,
+				(spec) -> spec.payload("late").deliverAt(Instant.now().plusSeconds(3600)));
+		assertThat(receivedPayloads()).containsExactly("past");
+		List<PgqueMessage> due = new ArrayList<>();
+		await().until(() -> {
+			this.client.deliverDelayed();
+			due.addAll(received());
+			return !due.isEmpty();
+		});
+		assertThat(due).singleElement().satisfies((message) -> {
+			assertThat(message.payload()).isEqualTo("soon");
+			assertThat(message.type()).isEqualTo("t");
+			assertThat(message.key()).isEqualTo("k");
+			assertThat(message.headers()).isEqualTo(Map.of("h", "1"));
+		});
+		assertThat(this.template.cancelDelayed(this.queue, id)).isTrue();
+		assertThat(this.template.cancelDelayed(this.queue, id)).isFalse();
+	}
+
+	@Test
+	void payloadMayBeTooLarge() {
+		this.template.setMaxPayloadBytes(6);
+		this.template.send(this.queue, "abcdef");
+		this.template.send(this.queue, "\u00e4\u00e4\u00e4");
+		this.template.send(this.queue, "\u20ac\u20ac");
+		for (String payload : List.of("abcdefg", "a\u20ac\u20ac", "\ud83d\ude00abc")) {
+			assertThatExceptionOfType(InvalidMessageException.class)
+				.isThrownBy(() -> this.template.sendBatch(this.queue, List.of("a", payload)))
+				.withMessageContaining("payload at position 1")
+				.withMessageContaining("7 bytes");
+			transaction().executeWithoutResult((status) -> assertThatExceptionOfType(InvalidMessageException.class)
+				.isThrownBy(() -> this.template.sendLater(this.queue, payload)));
+		}
+		assertThat(received()).hasSize(3);
 	}
 
 	@Test

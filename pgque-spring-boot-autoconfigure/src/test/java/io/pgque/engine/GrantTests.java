@@ -81,7 +81,7 @@ class GrantTests {
 				RW distribution release
 				A  insert_event_raw current_event_table get_batch_cursor batch_retry event_retry_raw batch_event_sql
 				A  batch_event_tables find_tick_helper create_queue drop_queue set_queue_config grant_perms _grant_perms_from
-				W  _urlencode send_idem send_idem_checked send_events send_at send_after cancel_delayed
+				W  _urlencode send_idem send_idem_checked send_once send_events send_at send_after cancel_delayed
 				A  maint_engine maint_hooks maint_hook maint_idem maint_deliver_delayed pause_queue resume_queue
 				A  tune_storage quote_fqname seq_getval seq_setval upgrade_schema ticker tick_now force_tick
 				A  force_next_tick ticker_loop set_tick_period_ms maint maint_retry_events maint_rotate_tables_step1

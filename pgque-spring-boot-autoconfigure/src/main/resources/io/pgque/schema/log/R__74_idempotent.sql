@@ -21,6 +21,7 @@ $$;
 --   arguments and results  as of pgque.send_idem_checked
 create or replace function pgque_internal.send_once(
     i_queue text, i_type text, i_payload text, i_idem_key text, i_ttl interval, i_partition_key text,
+    i_extra3 text, i_extra4 text,
     out event_id bigint, out deduped boolean, out mismatch boolean)
 language plpgsql
 as $$
@@ -68,9 +69,10 @@ begin
         return;
     end if;
 
-    insert into pgque.event (ev_id, ev_time, ev_txid, ev_type, ev_data, ev_extra1, ev_extra2, ev_queue, ev_slot)
-    values (event_id, pg_catalog.now(), v_txid, i_type, i_payload, i_partition_key, i_idem_key, v_queue.queue_id,
-            v_queue.queue_cur_table);
+    insert into pgque.event (ev_id, ev_time, ev_txid, ev_type, ev_data, ev_extra1, ev_extra2,
+                             ev_extra3, ev_extra4, ev_queue, ev_slot)
+    values (event_id, pg_catalog.now(), v_txid, i_type, i_payload, i_partition_key, i_idem_key,
+            i_extra3, i_extra4, v_queue.queue_id, v_queue.queue_cur_table);
     if 'pgque.maint_idem' = any (v_queue.queue_extra_maint) is not true then
         perform pgque_internal.add_idem_hook(v_queue.queue_id);
     end if;
@@ -111,7 +113,7 @@ language sql security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select s.event_id, s.deduped
-    from pgque_internal.send_once(i_queue, i_type, i_payload, i_idem_key, i_ttl, i_partition_key) s
+    from pgque_internal.send_once(i_queue, i_type, i_payload, i_idem_key, i_ttl, i_partition_key, null, null) s
 $$;
 
 -- Same, with data that is stored as its canonical text.
@@ -123,7 +125,7 @@ language sql security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select s.event_id, s.deduped
-    from pgque_internal.send_once(i_queue, i_type, i_payload::text, i_idem_key, i_ttl, i_partition_key) s
+    from pgque_internal.send_once(i_queue, i_type, i_payload::text, i_idem_key, i_ttl, i_partition_key, null, null) s
 $$;
 
 -- Sends as send_idem does, and tells whether the key was used for something else.
@@ -139,7 +141,7 @@ language sql security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select s.event_id, s.deduped, s.mismatch
-    from pgque_internal.send_once(i_queue, i_type, i_payload, i_idem_key, i_ttl, i_partition_key) s
+    from pgque_internal.send_once(i_queue, i_type, i_payload, i_idem_key, i_ttl, i_partition_key, null, null) s
 $$;
 
 -- Same, with data that is stored as its canonical text.
@@ -151,7 +153,7 @@ language sql security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select s.event_id, s.deduped, s.mismatch
-    from pgque_internal.send_once(i_queue, i_type, i_payload::text, i_idem_key, i_ttl, i_partition_key) s
+    from pgque_internal.send_once(i_queue, i_type, i_payload::text, i_idem_key, i_ttl, i_partition_key, null, null) s
 $$;
 
 -- ---------------------------------------------------------------------------------------------------
@@ -236,3 +238,19 @@ $$;
 
 create or replace trigger queue_idem_drop after delete on pgque.queue
 for each row execute function pgque_internal.drop_keys_of_queue();
+
+-- Sends as send_idem_checked does, with the other extra columns.
+--   i_queue, i_type, i_payload, i_idem_key, i_ttl   as of send_idem
+--   i_partition_key                                 as of send_idem, stored in extra1; extra2 holds the key
+--   i_extra3, i_extra4                              extra columns, as of insert_event
+--   event_id, deduped, mismatch                     as of send_idem_checked
+create or replace function pgque.send_once(
+    i_queue text, i_type text, i_payload text, i_idem_key text, i_ttl interval, i_partition_key text,
+    i_extra3 text, i_extra4 text)
+returns table (event_id bigint, deduped boolean, mismatch boolean)
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select s.event_id, s.deduped, s.mismatch
+    from pgque_internal.send_once(i_queue, i_type, i_payload, i_idem_key, i_ttl, i_partition_key, i_extra3, i_extra4) s
+$$;

@@ -217,6 +217,7 @@ grant execute on function
     pgque.send_idem(text, text, jsonb, text, interval, text),
     pgque.send_idem_checked(text, text, text, text, interval, text),
     pgque.send_idem_checked(text, text, jsonb, text, interval, text),
+    pgque.send_once(text, text, text, text, interval, text, text, text),
     pgque.send_at(text, text, jsonb, timestamptz),
     pgque.send_at(text, text, text, timestamptz),
     pgque.send_at(text, text, jsonb, timestamptz, text, text, text, text),
