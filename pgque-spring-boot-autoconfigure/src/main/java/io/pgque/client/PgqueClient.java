@@ -321,24 +321,6 @@ public final class PgqueClient {
 	}
 
 	/**
-	 * Read the next page of an open batch.
-	 * @param batchId the batch id
-	 * @param afterId the id of the last event of the page before
-	 * @param maxRows how many events the page may hold
-	 * @param maxBytes how many bytes of text the page may hold; one event is always
-	 * returned
-	 * @return the page, empty when the batch has no further event
-	 */
-	public Page receivePage(long batchId, long afterId, int maxRows, long maxBytes) {
-		return call(null, "select " + EVENT_COLUMNS + " from pgque.receive_page(?, ?, ?, ?)", (statement) -> {
-			statement.setLong(1, batchId);
-			statement.setLong(2, afterId);
-			statement.setInt(3, maxRows);
-			statement.setLong(4, maxBytes);
-		}, Rows::page);
-	}
-
-	/**
 	 * Read what an open batch has behind its first page, however much that is.
 	 * @param batchId the batch id
 	 * @param maxRows how many events a page may hold

@@ -3,6 +3,7 @@ package io.pgque.listener;
 import java.time.Duration;
 import java.util.List;
 
+import io.pgque.client.BatchPages;
 import io.pgque.client.EventRow;
 import io.pgque.client.Page;
 import io.pgque.client.PgqueClient;
@@ -109,6 +110,8 @@ final class BatchProcessor {
 	 * it is acknowledged; otherwise how the batch ends early
 	 */
 	private @Nullable BatchEnd handle(Page first, BatchRun run) {
+		BatchPages pages = this.client.batchPages(first.batchId(), this.properties.getPageSize(),
+				this.properties.getPageBytes());
 		Page page = first;
 		while (true) {
 			BatchEnd end = dispatch(page, run);
@@ -121,7 +124,7 @@ final class BatchProcessor {
 			if (run.completer().windowSize() >= MAX_UNACKNOWLEDGED) {
 				return null;
 			}
-			page = nextPage(page, run);
+			page = nextPage(pages, page, run);
 		}
 	}
 
@@ -143,12 +146,11 @@ final class BatchProcessor {
 				this.properties.getHeaderColumn());
 	}
 
-	private Page nextPage(Page page, BatchRun run) {
+	private Page nextPage(BatchPages pages, Page page, BatchRun run) {
 		long lastId = page.rows().get(page.rows().size() - 1).id();
 		this.control.begin(LoopControl.Activity.RECEIVING);
 		try {
-			return this.client.receivePage(page.batchId(), lastId, this.properties.getPageSize(),
-					this.properties.getPageBytes());
+			return pages.next(lastId);
 		}
 		catch (RuntimeException ex) {
 			settleAfter(ex, run);

@@ -150,7 +150,7 @@ class PgqueClientTests {
 		Page first = this.client.receiveBatch(this.queue, "c", 2, 1_000_000);
 		assertThat(first.rows()).extracting(EventRow::id).containsExactly(ids.get(0), ids.get(1));
 		assertThat(first.more()).isTrue();
-		Page second = this.client.receivePage(first.batchId(), ids.get(1), 2, 1_000_000);
+		Page second = this.client.batchPages(first.batchId(), 2, 1_000_000).next(ids.get(1));
 		assertThat(second.rows()).extracting(EventRow::id).containsExactly(ids.get(2));
 		assertThat(second.more()).isFalse();
 		Page small = this.client.receiveBatch(this.queue, "c", 2, 1);

@@ -252,7 +252,7 @@ class WakeupListenerTests {
 			AtomicInteger handled = new AtomicInteger();
 			this.fixture.properties.setPollInterval(Duration.ofMillis(100));
 			var container = this.fixture.container("pooled",
-					EventRoutes.all("test", (message) -> handled.incrementAndGet()),
+					ListenerFixture.routes((message) -> handled.incrementAndGet()),
 					(created) -> created.setWakeupListener(wakeups));
 			container.start();
 			await().until(() -> output.getOut().contains("pgque.listener.connection.url"));
