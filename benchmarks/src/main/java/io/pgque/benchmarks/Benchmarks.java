@@ -24,8 +24,8 @@ public final class Benchmarks {
 	 */
 	public static void main(String[] arguments) throws Exception {
 		Map<String, List<Benchmark>> groups = new TreeMap<>();
-		groups.put("engine", List.of(new SendBenchmark(), new ReceiveBenchmark(), new SettleBenchmark(),
-				new CatchUpBenchmark(), new HeldSnapshotBenchmark(), new IdleQueuesBenchmark()));
+		groups.put("engine", List.of(new SendBenchmark(), new ReceiveBenchmark(), new LargeBatchBenchmark(),
+				new SettleBenchmark(), new CatchUpBenchmark(), new HeldSnapshotBenchmark(), new IdleQueuesBenchmark()));
 		groups.get("engine").forEach((benchmark) -> groups.put(benchmark.name(), List.of(benchmark)));
 
 		int rounds = 5;

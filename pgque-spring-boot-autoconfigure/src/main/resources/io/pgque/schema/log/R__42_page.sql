@@ -100,17 +100,22 @@ begin
         raise exception 'batch not found: %', coalesce(i_batch_id::text, 'NULL');
     end if;
     return query execute format($query$
-        select lag(max(ev_id), 1, $2) over (order by page), max(ev_id), count(*)::int4,
-               array[min(place) filter (where slot = 0), min(place) filter (where slot = 1), min(place) filter (where slot = 2)],
-               array[max(place) filter (where slot = 0), max(place) filter (where slot = 1), max(place) filter (where slot = 2)],
+        select lag(max(upto), 1, $2) over (order by page), max(upto), sum(n)::int4, sum(bytes)::bigint,
+               array[min(low) filter (where slot = 0), min(low) filter (where slot = 1), min(low) filter (where slot = 2)],
+               array[max(high) filter (where slot = 0), max(high) filter (where slot = 1), max(high) filter (where slot = 2)],
                $3
         from (
-            select ev_id, slot, place, (row_number() over (order by ev_id) - 1) / $1 as page
-            from (%s) e
-        ) e
+            select page, slot, max(ev_id) as upto, count(*) as n, sum(bytes) as bytes, min(place) as low, max(place) as high
+            from (
+                select ev_id, slot, place, bytes, (row_number() over (order by ev_id) - 1) / $1 as page
+                from (%s) e
+            ) e
+            group by page, slot
+        ) p
         group by page
         order by page
-        $query$, pgque_internal.batch_query(v_batch, i_after, 'e.ev_id, e.ev_slot as slot, e.ctid as place'))
+        $query$, pgque_internal.batch_query(v_batch, i_after,
+                                            'e.ev_id, e.ev_slot as slot, e.ctid as place, octet_length(e.ev_data) as bytes'))
     using i_max_rows, greatest(i_after, v_batch.prefix, 0::bigint), pgque_internal.leaf_files(v_batch.queue_prefix);
 end
 $$;
@@ -177,6 +182,12 @@ begin
     else
         v_query := format('select * from (%s) e where e.ev_id <= %s',
                           pgque_internal.batch_query(v_batch, greatest(i_page.page_after, i_after)), i_page.page_upto);
+    end if;
+    if i_page.page_bytes <= i_max_bytes then
+        return query execute format(
+            'select ev_id, %s::bigint, ev_type, ev_data, ev_retry, ev_time, ev_extra1, ev_extra2, ev_extra3, ev_extra4, false'
+            ' from (%s) e order by ev_id', v_batch.batch_id, v_query);
+        return;
     end if;
     return query execute pgque_internal.page_query(v_batch.batch_id, v_query) using i_page.page_rows, i_max_bytes;
 end

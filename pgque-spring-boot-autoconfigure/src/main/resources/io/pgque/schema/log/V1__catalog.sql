@@ -462,13 +462,14 @@ create type pgque.batch_page as (
     page_after bigint,
     page_upto  bigint,
     page_rows  int4,
+    page_bytes bigint,
     page_low   tid[],
     page_high  tid[],
     page_files text[]
 );
 comment on type pgque.batch_page is
-    'Where to find a page of a large batch: the events after one id up to another, how many they are, the part of '
-    'each slot''s table that they are in, and the files of these tables.';
+    'Where to find a page of a large batch: the events after one id up to another, how many they are and how much data '
+    'they have, the part of each slot''s table that they are in, and the files of these tables.';
 
 -- An open batch with what is needed to read and settle it; result of pgque_internal.find_batch. The consumer is
 -- the one that dead letters are attributed to: of a member of a group, the group's.
