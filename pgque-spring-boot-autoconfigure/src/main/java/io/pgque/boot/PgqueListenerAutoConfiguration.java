@@ -15,6 +15,7 @@ import io.pgque.core.PgqueAdminOperations;
 import io.pgque.core.PgqueEventTypeResolver;
 import io.pgque.listener.BackOffSettings;
 import io.pgque.listener.DefaultPgqueErrorHandler;
+import io.pgque.listener.InstanceHeartbeat;
 import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.WakeupListener;
@@ -53,14 +54,16 @@ public final class PgqueListenerAutoConfiguration {
 	 */
 	private static final Duration STATEMENT_TIMEOUT = Duration.ofSeconds(60);
 
+	private static final Duration HEARTBEAT_TIMEOUT = Duration.ofSeconds(3);
+
 	@Bean(name = PgqueListenerBeanNames.DEFAULT_CONTAINER_FACTORY)
 	@ConditionalOnMissingBean(name = PgqueListenerBeanNames.DEFAULT_CONTAINER_FACTORY)
 	@DependsOnDatabaseInitialization
 	DefaultPgqueListenerContainerFactory pgqueListenerContainerFactory(ChosenDataSource chosen,
 			PgqueProperties properties, PgqueAdminOperations admin, PgqueMessageConverter converter,
 			PgqueEventTypeResolver eventTypeResolver, ObjectProvider<PgqueErrorHandler> errorHandlers,
-			ObjectProvider<WakeupListener> wakeupListeners, ObjectProvider<PgqueContainerFactoryCustomizer> customizers,
-			Environment environment) {
+			ObjectProvider<WakeupListener> wakeupListeners, InstanceHeartbeat heartbeat,
+			ObjectProvider<PgqueContainerFactoryCustomizer> customizers, Environment environment) {
 		DefaultPgqueListenerContainerFactory factory = new DefaultPgqueListenerContainerFactory(
 				new PgqueClient(chosen.dataSource(), STATEMENT_TIMEOUT), admin, converter, eventTypeResolver);
 		PgqueProperties.Listener listener = properties.listener();
@@ -71,6 +74,7 @@ public final class PgqueListenerAutoConfiguration {
 		factory
 			.setErrorHandler(errorHandlers.getIfUnique(() -> new DefaultPgqueErrorHandler(backOff(listener.retry()))));
 		factory.setWakeupListener(wakeupListeners.getIfUnique());
+		factory.setInstanceHeartbeat(heartbeat);
 		customizers.orderedStream().forEach((customizer) -> customizer.customize(factory));
 		return factory;
 	}
@@ -80,6 +84,7 @@ public final class PgqueListenerAutoConfiguration {
 		container.setSubscribe(listener.subscribe());
 		container.setPollInterval(listener.pollInterval());
 		container.setFallbackPollInterval(listener.fallbackPollInterval());
+		container.setLeaseDuration(listener.leaseDuration());
 		container.setPageSize(listener.pageSize());
 		container.setPageBytes(listener.pageBytes().toBytes());
 		container.setUnknownTypePolicy(listener.unknownTypePolicy());
@@ -95,8 +100,15 @@ public final class PgqueListenerAutoConfiguration {
 	@ConditionalOnMissingBean
 	@ConditionalOnProperty(name = "pgque.listener.wakeup", havingValue = "notify", matchIfMissing = true)
 	@Nullable WakeupListener pgqueWakeupListener(ChosenDataSource chosen, PgqueProperties properties) {
-		DataSource dataSource = WakeupDataSource.create(chosen.dataSource(), properties.listener().connection());
+		DataSource dataSource = DirectDataSource.forWakeups(chosen.dataSource(), properties.listener().connection());
 		return (dataSource != null) ? new WakeupListener(dataSource) : null;
+	}
+
+	@Bean
+	@ConditionalOnMissingBean
+	InstanceHeartbeat pgqueInstanceHeartbeat(ChosenDataSource chosen, PgqueProperties properties) {
+		return new InstanceHeartbeat(new PgqueClient(chosen.dataSource(), HEARTBEAT_TIMEOUT),
+				DirectDataSource.forHeartbeat(chosen.dataSource(), properties.listener().connection()));
 	}
 
 	/**

@@ -142,6 +142,8 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * @param wakeup How a container learns of new events.
 	 * @param pollInterval Time between polls while LISTEN is off or unhealthy.
 	 * @param fallbackPollInterval Time between polls while LISTEN is healthy.
+	 * @param leaseDuration How long an instance keeps a consumer without a heartbeat: the
+	 * longest takeover after a crash.
 	 * @param pageSize How many events of a batch are held in memory at a time. Never
 	 * limits what is settled.
 	 * @param pageBytes How many bytes of a batch are held in memory at a time. Never
@@ -150,14 +152,15 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * @param shutdownTimeout How long a stopping container waits for its handlers. Keep
 	 * below "spring.lifecycle.timeout-per-shutdown-phase".
 	 * @param retry how failed messages are redelivered
-	 * @param connection the connection that listens for notifications
+	 * @param connection the connections beside the application's pool
 	 */
 	public record Listener(@DefaultValue("true") boolean autoStartup, @Nullable String consumer,
 			@DefaultValue("true") boolean subscribe, @DefaultValue("notify") WakeupMode wakeup,
 			@DefaultValue("1s") Duration pollInterval, @DefaultValue("30s") Duration fallbackPollInterval,
-			@DefaultValue("1000") int pageSize, @DefaultValue("8MB") DataSize pageBytes,
-			@DefaultValue("nack") UnknownTypePolicy unknownTypePolicy, @DefaultValue("20s") Duration shutdownTimeout,
-			@DefaultValue Retry retry, @DefaultValue Connection connection) {
+			@DefaultValue("15s") Duration leaseDuration, @DefaultValue("1000") int pageSize,
+			@DefaultValue("8MB") DataSize pageBytes, @DefaultValue("nack") UnknownTypePolicy unknownTypePolicy,
+			@DefaultValue("20s") Duration shutdownTimeout, @DefaultValue Retry retry,
+			@DefaultValue Connection connection) {
 	}
 
 	/**
@@ -173,7 +176,7 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	}
 
 	/**
-	 * The connection that listens for notifications.
+	 * The connections beside the application's pool, for notifications and the heartbeat.
 	 *
 	 * @param url JDBC URL of a direct connection for LISTEN, when the pool goes through a
 	 * transaction pooler.

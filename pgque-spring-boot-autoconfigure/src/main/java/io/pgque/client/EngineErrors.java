@@ -39,6 +39,7 @@ final class EngineErrors {
 		String text = firstLine(sql);
 		return switch (sql.getSQLState()) {
 			case "P0001" -> refusal(queue, text, failure);
+			case "55P03" -> text.startsWith("lease of consumer") ? new LeaseLostException(text, failure) : failure;
 			case "25006" -> readOnly(queue, failure);
 			case "42501" -> new MissingPrivilegeException("The database role lacks a privilege: " + text,
 					"Grant it pgque_writer to send, pgque_reader to consume, pgque_admin to create queues, tick and "

@@ -56,6 +56,14 @@ public final class PgqueClient {
 	}
 
 	/**
+	 * Return the calls by which several instances share a consumer.
+	 * @return the calls, through the same data source and with the same timeout
+	 */
+	public SharingClient sharing() {
+		return new SharingClient(this.statements);
+	}
+
+	/**
 	 * Send an event.
 	 * @param queue the queue name
 	 * @param type the event type

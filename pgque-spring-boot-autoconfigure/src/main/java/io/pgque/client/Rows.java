@@ -61,6 +61,15 @@ final class Rows {
 		return new Page(events, more);
 	}
 
+	static LeaseAttempt leaseAttempt(ResultSet rows) throws SQLException {
+		only(rows);
+		return new LeaseAttempt(nullableLong(rows, 1), nullableSeconds(rows, 2));
+	}
+
+	static Boolean singleBoolean(ResultSet rows) throws SQLException {
+		return only(rows).getBoolean(1);
+	}
+
 	static SettleResult settled(ResultSet rows) throws SQLException {
 		only(rows);
 		return new SettleResult(rows.getBoolean(1), rows.getInt(2), array(rows, 3));

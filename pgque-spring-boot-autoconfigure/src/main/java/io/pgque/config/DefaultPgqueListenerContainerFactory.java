@@ -5,6 +5,7 @@ import io.pgque.core.PgqueAdminOperations;
 import io.pgque.core.PgqueEventTypeResolver;
 import io.pgque.listener.DefaultPgqueErrorHandler;
 import io.pgque.listener.DefaultPgqueMessageListenerContainer;
+import io.pgque.listener.InstanceHeartbeat;
 import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.WakeupListener;
@@ -40,6 +41,8 @@ public class DefaultPgqueListenerContainerFactory
 	private boolean autoStartup = true;
 
 	private @Nullable WakeupListener wakeupListener;
+
+	private @Nullable InstanceHeartbeat heartbeat;
 
 	private @Nullable ApplicationEventPublisher eventPublisher;
 
@@ -109,6 +112,14 @@ public class DefaultPgqueListenerContainerFactory
 		this.wakeupListener = wakeupListener;
 	}
 
+	/**
+	 * Set what tells the other instances of the application that this one is alive.
+	 * @param heartbeat the heartbeat, {@code null} to let each container do so itself
+	 */
+	public void setInstanceHeartbeat(@Nullable InstanceHeartbeat heartbeat) {
+		this.heartbeat = heartbeat;
+	}
+
 	@Override
 	public void setApplicationEventPublisher(ApplicationEventPublisher eventPublisher) {
 		this.eventPublisher = eventPublisher;
@@ -125,6 +136,9 @@ public class DefaultPgqueListenerContainerFactory
 		Boolean autoStartup = group.getAutoStartup();
 		container.setAutoStartup((autoStartup != null) ? autoStartup : this.autoStartup);
 		container.setWakeupListener(this.wakeupListener);
+		if (this.heartbeat != null) {
+			container.setInstanceHeartbeat(this.heartbeat);
+		}
 		container.setApplicationEventPublisher(this.eventPublisher);
 		return container;
 	}

@@ -3,6 +3,8 @@ package io.pgque.listener;
 import java.time.Duration;
 
 import io.pgque.event.BatchAbortedEvent;
+import io.pgque.event.ConsumerLeaseAcquiredEvent;
+import io.pgque.event.ConsumerLeaseLostEvent;
 import io.pgque.event.ListenerContainerPausedEvent;
 import io.pgque.event.ListenerContainerResumedEvent;
 import io.pgque.event.ListenerContainerStartedEvent;
@@ -52,6 +54,16 @@ final class ContainerEvents {
 	void resumed() {
 		publish(new ListenerContainerResumedEvent(this.source, this.identity.listenerId(), this.identity.queue(),
 				this.identity.consumer()));
+	}
+
+	void leaseAcquired(String instance, long epoch) {
+		publish(new ConsumerLeaseAcquiredEvent(this.source, this.identity.listenerId(), this.identity.queue(),
+				this.identity.consumer(), instance, epoch, null));
+	}
+
+	void leaseLost(String instance, long epoch) {
+		publish(new ConsumerLeaseLostEvent(this.source, this.identity.listenerId(), this.identity.queue(),
+				this.identity.consumer(), instance, epoch, null));
 	}
 
 	void batchAborted(long batchId, long messageId, Duration pause, Exception failure) {

@@ -2,6 +2,7 @@ package io.pgque.listener;
 
 import java.time.Duration;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BooleanSupplier;
 
 import io.pgque.client.PgqueClient;
 import io.pgque.core.PgqueAdminOperations;
@@ -45,6 +46,8 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 
 	private @Nullable WakeupListener wakeupListener;
 
+	private InstanceHeartbeat heartbeat;
+
 	private @Nullable ApplicationEventPublisher eventPublisher;
 
 	private boolean autoStartup = true;
@@ -54,6 +57,8 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	private volatile boolean paused;
 
 	private volatile @Nullable LoopControl control;
+
+	private volatile @Nullable ConsumerLease lease;
 
 	private boolean pauseRequested;
 
@@ -77,6 +82,7 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 		this.identity = identity;
 		this.client = client;
 		this.admin = admin;
+		this.heartbeat = new InstanceHeartbeat(client);
 		this.properties = new PgqueContainerProperties(properties);
 		this.dispatcher = new MessageDispatcher(identity, routes, this.properties.getUnknownTypePolicy(), errorHandler);
 	}
@@ -87,6 +93,16 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	 */
 	public void setWakeupListener(@Nullable WakeupListener wakeupListener) {
 		this.wakeupListener = wakeupListener;
+	}
+
+	/**
+	 * Set what tells the other instances that this one is alive. Without it the container
+	 * does so itself.
+	 * @param heartbeat the heartbeat, usually one for all containers
+	 */
+	public void setInstanceHeartbeat(InstanceHeartbeat heartbeat) {
+		Assert.notNull(heartbeat, "heartbeat must not be null");
+		this.heartbeat = heartbeat;
 	}
 
 	/**
@@ -175,16 +191,11 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 		try {
 			WakeupListener wakeups = this.wakeupListener;
 			if (wakeups != null) {
-				registration = wakeups.register(this.identity.queue(), control::wake);
+				registration = wakeups.register(this.identity.queue(), (subject) -> wake(control, subject));
 			}
 			control.bind(Thread.currentThread());
 			events.started();
-			BatchProcessor processor = new BatchProcessor(this.client, this.identity, this.properties,
-					new SequentialDispatch(this.identity, this.dispatcher, this.properties.getAckMode(), control),
-					events, this.counters, control);
-			PollLoop loop = new PollLoop(this.client, this.identity, this.properties, processor, this.counters, control,
-					this::subscribe, () -> wakeups != null && wakeups.isListening(this.identity.queue()));
-			reason = loop.run(new Pauses(events));
+			reason = run(control, events, () -> wakeups != null && wakeups.isListening(this.identity.queue()));
 		}
 		finally {
 			control.bind(null);
@@ -194,6 +205,36 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 			this.paused = false;
 			this.control = null;
 			events.stopped(reason);
+		}
+	}
+
+	private Reason run(LoopControl control, ContainerEvents events, BooleanSupplier notified) {
+		ConsumerLease lease = new ConsumerLease(this.client.sharing(), this.identity, this.properties, events,
+				this.heartbeat, () -> wake(control, null));
+		this.lease = lease;
+		try {
+			control.setTurn(lease::isHeld);
+			BatchProcessor processor = new BatchProcessor(this.client, this.identity, this.properties,
+					new SequentialDispatch(this.identity, this.dispatcher, this.properties.getAckMode(), control),
+					events, this.counters, control);
+			PollLoop loop = new PollLoop(lease, this.identity, this.properties, processor, this.counters, control,
+					this::subscribe, notified);
+			return loop.run(new Pauses(events));
+		}
+		finally {
+			this.lease = null;
+			control.begin(LoopControl.Activity.RELEASING);
+			lease.close();
+			control.begin(LoopControl.Activity.IDLE);
+		}
+	}
+
+	private void wake(LoopControl control, @Nullable String subject) {
+		if (subject == null || subject.equals(WakeupListener.Wakeup.LEASE + this.identity.consumer())) {
+			control.wakeForTurn();
+		}
+		if (subject == null || subject.equals(WakeupListener.Wakeup.TICK)) {
+			control.wake();
 		}
 	}
 
@@ -283,6 +324,12 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	@Override
 	public boolean isPaused() {
 		return this.paused;
+	}
+
+	@Override
+	public boolean isStandby() {
+		ConsumerLease lease = this.lease;
+		return lease != null && !lease.isHeld();
 	}
 
 	@Override

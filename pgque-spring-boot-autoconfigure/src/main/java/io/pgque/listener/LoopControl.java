@@ -26,6 +26,10 @@ final class LoopControl {
 
 	private long wakeups;
 
+	private long turns;
+
+	private volatile BooleanSupplier turn = () -> true;
+
 	private Activity activity = Activity.IDLE;
 
 	private long activitySince = System.nanoTime();
@@ -67,6 +71,42 @@ final class LoopControl {
 		finally {
 			this.lock.unlock();
 		}
+	}
+
+	/**
+	 * Wake the loop if it waits for its turn to receive.
+	 */
+	void wakeForTurn() {
+		this.lock.lock();
+		try {
+			this.turns++;
+			this.changed.signalAll();
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Return how many times it might have become this loop's turn to receive. To be asked
+	 * before looking whether it is, so that {@link #awaitTurn} misses none.
+	 */
+	long turns() {
+		this.lock.lock();
+		try {
+			return this.turns;
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Set what tells whether it is still this loop's turn: otherwise no further handler
+	 * begins.
+	 */
+	void setTurn(BooleanSupplier turn) {
+		this.turn = turn;
 	}
 
 	/**
@@ -133,6 +173,13 @@ final class LoopControl {
 	}
 
 	/**
+	 * Wait until it may be this loop's turn, for a request, or for the time to pass.
+	 */
+	void awaitTurn(long seen, Duration timeout) {
+		awaitWhile(() -> !isHalting() && this.turns == seen, timeout);
+	}
+
+	/**
 	 * Wait for the time to pass, or for a request.
 	 */
 	void awaitPause(Duration timeout) {
@@ -183,7 +230,7 @@ final class LoopControl {
 	boolean beginHandling() {
 		this.lock.lock();
 		try {
-			if (isHalting()) {
+			if (isHalting() || !this.turn.getAsBoolean()) {
 				return false;
 			}
 			enter(Activity.HANDLING);
@@ -269,6 +316,12 @@ final class LoopControl {
 		 * It asks the database for messages, and perhaps waits for a connection.
 		 */
 		RECEIVING(Duration.ofMillis(500)),
+
+		/**
+		 * It gives up what it held, so that others needn't wait for the time when they
+		 * may take it.
+		 */
+		RELEASING(Duration.ofSeconds(1)),
 
 		/**
 		 * A handler runs.

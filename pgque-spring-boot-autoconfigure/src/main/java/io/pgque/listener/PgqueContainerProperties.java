@@ -19,6 +19,8 @@ public class PgqueContainerProperties {
 
 	private Duration fallbackPollInterval = Duration.ofSeconds(30);
 
+	private Duration leaseDuration = Duration.ofSeconds(15);
+
 	private int pageSize = 1000;
 
 	private long pageBytes = 8 * 1024 * 1024;
@@ -51,6 +53,7 @@ public class PgqueContainerProperties {
 		this.subscribe = other.subscribe;
 		this.pollInterval = other.pollInterval;
 		this.fallbackPollInterval = other.fallbackPollInterval;
+		this.leaseDuration = other.leaseDuration;
 		this.pageSize = other.pageSize;
 		this.pageBytes = other.pageBytes;
 		this.unknownTypePolicy = other.unknownTypePolicy;
@@ -111,6 +114,23 @@ public class PgqueContainerProperties {
 	 */
 	public void setFallbackPollInterval(Duration fallbackPollInterval) {
 		this.fallbackPollInterval = positive("fallbackPollInterval", fallbackPollInterval);
+	}
+
+	/**
+	 * Return how long an instance keeps a consumer without a heartbeat.
+	 * @return the time, which is the longest that a takeover takes after a crash
+	 */
+	public Duration getLeaseDuration() {
+		return this.leaseDuration;
+	}
+
+	/**
+	 * Set how long an instance keeps a consumer without a heartbeat.
+	 * @param leaseDuration the time, which is the longest that a takeover takes after a
+	 * crash; of all containers of an application the shortest says how often it beats
+	 */
+	public void setLeaseDuration(Duration leaseDuration) {
+		this.leaseDuration = positive("leaseDuration", leaseDuration);
 	}
 
 	/**

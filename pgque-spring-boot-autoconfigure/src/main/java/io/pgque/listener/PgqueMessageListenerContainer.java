@@ -26,7 +26,8 @@ public interface PgqueMessageListenerContainer extends SmartLifecycle {
 
 	/**
 	 * Take no further message until {@link #resume()}. The handler that is running ends,
-	 * and what was handled is settled. Returns at once.
+	 * and what was handled is settled. No other instance takes over: stop the container
+	 * for that. Returns at once.
 	 */
 	void pause();
 
@@ -41,6 +42,13 @@ public interface PgqueMessageListenerContainer extends SmartLifecycle {
 	 * on or stops
 	 */
 	boolean isPaused();
+
+	/**
+	 * Return whether the container runs but another instance of the application receives
+	 * the messages of its consumer.
+	 * @return {@code true} until it is this one's turn
+	 */
+	boolean isStandby();
 
 	/**
 	 * Return whether the container's thread is there. It is, while the last handler of a

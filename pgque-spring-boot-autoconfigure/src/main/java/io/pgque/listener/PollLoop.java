@@ -4,7 +4,6 @@ import java.time.Duration;
 import java.util.function.BooleanSupplier;
 
 import io.pgque.client.Page;
-import io.pgque.client.PgqueClient;
 import io.pgque.event.ListenerContainerStoppedEvent.Reason;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
@@ -22,7 +21,7 @@ final class PollLoop {
 	// So that work goes on soon after an outage, however long that was.
 	private static final Duration MAX_BACK_OFF = Duration.ofSeconds(5);
 
-	private final PgqueClient client;
+	private final BatchSource source;
 
 	private final ListenerIdentity identity;
 
@@ -42,13 +41,14 @@ final class PollLoop {
 
 	/**
 	 * Create a loop.
+	 * @param source where batches come from
 	 * @param subscription makes sure that the consumer is subscribed
 	 * @param notified whether wake-ups can be relied on at the moment
 	 */
-	PollLoop(PgqueClient client, ListenerIdentity identity, PgqueContainerProperties properties,
+	PollLoop(BatchSource source, ListenerIdentity identity, PgqueContainerProperties properties,
 			BatchProcessor processor, CounterBoard counters, LoopControl control, Runnable subscription,
 			BooleanSupplier notified) {
-		this.client = client;
+		this.source = source;
 		this.identity = identity;
 		this.properties = properties;
 		this.processor = processor;
@@ -87,16 +87,26 @@ final class PollLoop {
 	}
 
 	/**
-	 * Handle the next batch, or wait for one.
+	 * Handle the next batch, or wait for one, or for this loop's turn.
 	 * @return whether to go on
 	 */
 	private boolean pass() {
 		long seen = this.control.wakeups();
+		long turns = this.control.turns();
 		this.control.begin(LoopControl.Activity.RECEIVING);
 		this.subscription.run();
-		Page page = this.client.receiveBatch(this.identity.queue(), this.identity.consumer(),
-				this.properties.getPageSize(), this.properties.getPageBytes());
+		Duration wait = this.source.claim(this.notified.getAsBoolean());
+		if (wait != null) {
+			this.control.begin(LoopControl.Activity.IDLE);
+			this.backOff.succeeded();
+			this.control.awaitTurn(turns, wait);
+			return true;
+		}
+		Page page = this.source.receive();
 		this.control.begin(LoopControl.Activity.IDLE);
+		if (page == null) {
+			return true;
+		}
 		if (page.isEmpty()) {
 			this.backOff.succeeded();
 			this.control.awaitWakeup(seen, this.notified.getAsBoolean() ? this.properties.getFallbackPollInterval()

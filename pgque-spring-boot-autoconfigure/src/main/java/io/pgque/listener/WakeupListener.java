@@ -5,6 +5,8 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -72,7 +74,7 @@ public final class WakeupListener implements DisposableBean {
 
 	private final Condition changed = this.lock.newCondition();
 
-	private final Map<String, List<Runnable>> wakeups = new ConcurrentHashMap<>();
+	private final Map<String, List<Wakeup>> wakeups = new ConcurrentHashMap<>();
 
 	private final Set<String> listening = ConcurrentHashMap.newKeySet();
 
@@ -101,10 +103,10 @@ public final class WakeupListener implements DisposableBean {
 	/**
 	 * Have something woken when a queue has new messages.
 	 * @param queue the queue
-	 * @param wakeup is run for it, on the thread of this listener; must return at once
+	 * @param wakeup is called for it, on the thread of this listener; must return at once
 	 * @return ends the registration
 	 */
-	Registration register(String queue, Runnable wakeup) {
+	Registration register(String queue, Wakeup wakeup) {
 		this.lock.lock();
 		try {
 			Assert.state(!this.destroyed, "The wake-up listener has been destroyed");
@@ -122,7 +124,7 @@ public final class WakeupListener implements DisposableBean {
 		return () -> unregister(queue, wakeup);
 	}
 
-	private void unregister(String queue, Runnable wakeup) {
+	private void unregister(String queue, Wakeup wakeup) {
 		this.lock.lock();
 		try {
 			this.wakeups.computeIfPresent(queue, (key, registered) -> {
@@ -246,7 +248,7 @@ public final class WakeupListener implements DisposableBean {
 				statement.execute("listen " + quoted(queue));
 				this.listening.add(queue);
 				// for what came before
-				wake(queue);
+				wake(queue, null);
 			}
 		}
 		return !added.isEmpty();
@@ -257,17 +259,22 @@ public final class WakeupListener implements DisposableBean {
 	}
 
 	private void wake(PGNotification[] notifications) {
-		Set<String> queues = new HashSet<>();
+		Map<String, Set<String>> subjects = new LinkedHashMap<>();
 		for (PGNotification notification : notifications) {
 			if (notification.getName().startsWith(CHANNEL_PREFIX)) {
-				queues.add(notification.getName().substring(CHANNEL_PREFIX.length()));
+				String parameter = notification.getParameter();
+				// Of many ticks, one will do.
+				subjects
+					.computeIfAbsent(notification.getName().substring(CHANNEL_PREFIX.length()),
+							(queue) -> new LinkedHashSet<>())
+					.add(parameter.startsWith(Wakeup.LEASE) ? parameter : Wakeup.TICK);
 			}
 		}
-		queues.forEach(this::wake);
+		subjects.forEach((queue, all) -> all.forEach((subject) -> wake(queue, subject)));
 	}
 
-	private void wake(String queue) {
-		this.wakeups.getOrDefault(queue, List.of()).forEach(Runnable::run);
+	private void wake(String queue, @Nullable String subject) {
+		this.wakeups.getOrDefault(queue, List.of()).forEach((wakeup) -> wakeup.wake(subject));
 	}
 
 	/**
@@ -275,7 +282,7 @@ public final class WakeupListener implements DisposableBean {
 	 */
 	private void lost() {
 		this.listening.clear();
-		this.wakeups.keySet().forEach(this::wake);
+		this.wakeups.keySet().forEach((queue) -> wake(queue, null));
 	}
 
 	private void await(Duration time) {
@@ -329,6 +336,31 @@ public final class WakeupListener implements DisposableBean {
 		finally {
 			this.lock.unlock();
 		}
+	}
+
+	/**
+	 * Is told what was notified about a queue.
+	 */
+	@FunctionalInterface
+	interface Wakeup {
+
+		/**
+		 * The subject of ticks.
+		 */
+		String TICK = "";
+
+		/**
+		 * What the subject of a lease that was given up begins with; the consumer
+		 * follows.
+		 */
+		String LEASE = "lease ";
+
+		/**
+		 * Something was notified.
+		 * @param subject what about, {@code null} when anything may have happened
+		 */
+		void wake(@Nullable String subject);
+
 	}
 
 	/**

@@ -21,7 +21,7 @@ import org.springframework.jdbc.datasource.DelegatingDataSource;
 import static org.assertj.core.api.Assertions.assertThat;
 
 /**
- * Tests for {@link WakeupDataSource} and {@link MigrationDataSource}.
+ * Tests for {@link DirectDataSource} and {@link MigrationDataSource}.
  */
 @PgqueDatabase
 class DerivedDataSourceTests {
@@ -63,7 +63,7 @@ class DerivedDataSourceTests {
 	@Test
 	void connectionForNotificationsHasThePropertiesOfThePool() throws SQLException {
 		DataSource wrapped = new DelegatingDataSource(this.pool);
-		assertThat(workMem(WakeupDataSource.create(wrapped, new PgqueProperties.Connection(null, null, null))))
+		assertThat(workMem(DirectDataSource.forWakeups(wrapped, new PgqueProperties.Connection(null, null, null))))
 			.isEqualTo("1234kB");
 	}
 

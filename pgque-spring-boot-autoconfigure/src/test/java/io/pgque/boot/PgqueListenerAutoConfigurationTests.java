@@ -31,6 +31,7 @@ import io.pgque.event.MessageDeadLetteredEvent;
 import io.pgque.event.PgqueApplicationEvent;
 import io.pgque.listener.DefaultPgqueErrorHandler;
 import io.pgque.listener.FailureAction;
+import io.pgque.listener.InstanceHeartbeat;
 import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueErrorHandler;
@@ -56,6 +57,7 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.boot.transaction.autoconfigure.TransactionAutoConfiguration;
+import org.springframework.context.ApplicationContext;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -237,13 +239,41 @@ class PgqueListenerAutoConfigurationTests {
 	}
 
 	@Test
+	void twoInstancesShareAConsumerAndTheHeartbeatHasAConnectionOfItsOwn() {
+		this.runner.withBean(Orders.class).run((first) -> {
+			await().until(() -> !standby(first, "orders.billing"));
+			this.runner.withBean(Orders.class).run((second) -> {
+				await().until(() -> standby(second, "orders.billing"));
+				assertThat(this.database.value(Integer.class,
+						"select count(*)::int from pg_stat_activity where datname = current_database()"
+								+ " and application_name = 'pgque-heartbeat'"))
+					.isEqualTo(2);
+				assertThat(this.database.values(String.class,
+						"select distinct instance from pgque.leases() order by instance"))
+					.containsExactly(first.getBean(InstanceHeartbeat.class).getInstance());
+				registry(first).getListenerContainer("orders.billing").stop();
+				await().until(() -> !standby(second, "orders.billing"));
+			});
+		});
+	}
+
+	private static boolean standby(ApplicationContext context, String id) {
+		PgqueMessageListenerContainer container = registry(context).getListenerContainer(id);
+		return container.isStandby();
+	}
+
+	private static PgqueListenerEndpointRegistry registry(ApplicationContext context) {
+		return context.getBean(PgqueListenerEndpointRegistry.class);
+	}
+
+	@Test
 	void propertiesReachTheContainers() {
 		this.runner.withBean(Orders.class)
 			.withPropertyValues("pgque.listener.auto-startup=false", "pgque.listener.poll-interval=2s",
-					"pgque.listener.fallback-poll-interval=3s", "pgque.listener.page-size=7",
-					"pgque.listener.page-bytes=1KB", "pgque.listener.unknown-type-policy=skip",
-					"pgque.listener.shutdown-timeout=4s", "pgque.listener.subscribe=false", "pgque.headers.column=none",
-					"pgque.listener.wakeup=poll")
+					"pgque.listener.fallback-poll-interval=3s", "pgque.listener.lease-duration=5s",
+					"pgque.listener.page-size=7", "pgque.listener.page-bytes=1KB",
+					"pgque.listener.unknown-type-policy=skip", "pgque.listener.shutdown-timeout=4s",
+					"pgque.listener.subscribe=false", "pgque.headers.column=none", "pgque.listener.wakeup=poll")
 			.run((context) -> {
 				assertThat(context).doesNotHaveBean(WakeupListener.class);
 				PgqueListenerEndpointRegistry registry = context.getBean(PgqueListenerEndpointRegistry.class);
@@ -254,6 +284,7 @@ class PgqueListenerAutoConfigurationTests {
 					.getContainerProperties();
 				assertThat(properties.getPollInterval()).isEqualTo(Duration.ofSeconds(2));
 				assertThat(properties.getFallbackPollInterval()).isEqualTo(Duration.ofSeconds(3));
+				assertThat(properties.getLeaseDuration()).isEqualTo(Duration.ofSeconds(5));
 				assertThat(properties.getPageSize()).isEqualTo(7);
 				assertThat(properties.getPageBytes()).isEqualTo(1024);
 				assertThat(properties.getUnknownTypePolicy()).isEqualTo(UnknownTypePolicy.SKIP);

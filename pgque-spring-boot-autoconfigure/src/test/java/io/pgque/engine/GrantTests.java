@@ -70,7 +70,7 @@ class GrantTests {
 		"""
 				R  subscribe unsubscribe register_consumer register_consumer_at unregister_consumer receive receive_batch
 				R  receive_page batch_pages receive_mapped_page ack nack settle next_batch next_batch_info next_batch_custom get_batch_events finish_batch
-				R  receive_leased instance_beat lease_acquire lease_release leases tick_before seek slot_of
+				R  receive_leased instance_beat lease_acquire lease_left lease_release leases tick_before seek slot_of
 				R  register_subconsumer subscribe_subconsumer unregister_subconsumer unsubscribe_subconsumer touch_subconsumer
 				R  receive_coop receive_coop_batch subscribe_slot subscribe_slots unsubscribe_slot change_partitions claim_slot
 				R  release_slot receive_partitioned ack_partitioned nack_partitioned

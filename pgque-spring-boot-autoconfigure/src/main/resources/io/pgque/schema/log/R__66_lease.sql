@@ -119,6 +119,19 @@ begin
 end
 $$;
 
+-- How long a lease stays with its holder at least, so that who waits for it needn't ask before.
+--   i_queue, i_consumer  as of lease_acquire
+--   result               time until it may be taken, counted from the holder's last heartbeat; not positive: it may
+--                        be by now; NULL: nobody holds it
+create or replace function pgque.lease_left(i_queue text, i_consumer text) returns interval
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select i.ins_heartbeat + s.sub_lease - clock_timestamp()
+    from pgque_internal.find_sub(i_queue, i_consumer) s
+    join pgque_internal.instance i on i.ins_name = s.sub_instance
+$$;
+
 -- Gives a lease up, and wakes who listens to the queue.
 --   i_queue, i_consumer, i_instance  as of lease_acquire
 --   i_epoch                          epoch of the lease

@@ -106,6 +106,7 @@ grant execute on function
     pgque.batch_pages(bigint, bigint, integer),
     pgque.instance_beat(text),
     pgque.lease_acquire(text, text, text, interval),
+    pgque.lease_left(text, text),
     pgque.lease_release(text, text, text, bigint),
     pgque.leases(),
     pgque.receive_leased(text, text, text, bigint, integer, bigint),

@@ -1,5 +1,6 @@
 package io.pgque.boot;
 
+import java.util.Map;
 import java.util.Properties;
 
 import javax.sql.DataSource;
@@ -14,33 +15,61 @@ import org.springframework.boot.jdbc.UnsupportedDataSourcePropertyException;
 import org.springframework.jdbc.datasource.SimpleDriverDataSource;
 
 /**
- * Connections for notifications, beside the application's pool: such a connection is in
- * use all the time.
+ * Connections beside the application's pool, for what needs one all the time and mustn't
+ * wait for one.
  */
-final class WakeupDataSource {
+final class DirectDataSource {
 
-	private static final Log logger = LogFactory.getLog(WakeupDataSource.class);
+	private static final Log logger = LogFactory.getLog(DirectDataSource.class);
 
-	private WakeupDataSource() {
+	private DirectDataSource() {
 	}
 
 	/**
-	 * Create a data source that opens a new connection each time.
+	 * Create a data source for notifications, which opens a new connection each time.
 	 * @param pool the application's data source
 	 * @param properties what differs from it
 	 * @return the data source, or {@code null} when the address of the database can't be
 	 * told
 	 */
-	static @Nullable DataSource create(DataSource pool, Connection properties) {
-		SimpleDriverDataSource dataSource = build(pool, properties);
-		if (dataSource == null || dataSource.getUrl() == null || dataSource.getDriver() == null) {
+	static @Nullable DataSource forWakeups(DataSource pool, Connection properties) {
+		DataSource dataSource = create(pool, properties, "pgque-wakeup", Map.of());
+		if (dataSource == null) {
 			logger.warn("Listeners look for messages once per pgque.listener.poll-interval and are not notified, since "
 					+ "the address of the database can't be told from its " + pool.getClass().getName()
 					+ ". Set pgque.listener.connection.url, username and password, or pgque.listener.wakeup=poll");
+		}
+		return dataSource;
+	}
+
+	/**
+	 * Create a data source for the heartbeat, which opens a new connection each time.
+	 * Whatever it is used for takes a few seconds at most. A pooler in transaction mode
+	 * may be in its way.
+	 * @param pool the application's data source
+	 * @param properties what differs from it
+	 * @return the data source, or {@code null} when the address of the database can't be
+	 * told
+	 */
+	static @Nullable DataSource forHeartbeat(DataSource pool, Connection properties) {
+		DataSource dataSource = create(pool, properties, "pgque-heartbeat",
+				Map.of("connectTimeout", "3", "socketTimeout", "3", "prepareThreshold", "0"));
+		if (dataSource == null) {
+			logger.info("The heartbeat takes connections of the application's pool, since the address of the database "
+					+ "can't be told from its " + pool.getClass().getName());
+		}
+		return dataSource;
+	}
+
+	private static @Nullable DataSource create(DataSource pool, Connection properties, String name,
+			Map<String, String> driverProperties) {
+		SimpleDriverDataSource dataSource = build(pool, properties);
+		if (dataSource == null || dataSource.getUrl() == null || dataSource.getDriver() == null) {
 			return null;
 		}
 		Properties connection = PoolProperties.of(pool);
-		connection.setProperty("ApplicationName", "pgque-wakeup");
+		connection.putAll(driverProperties);
+		connection.setProperty("ApplicationName", name);
 		connection.setProperty("tcpKeepAlive", "true");
 		dataSource.setConnectionProperties(connection);
 		return dataSource;

@@ -1,0 +1,41 @@
+package io.pgque.listener;
+
+import java.time.Duration;
+
+import io.pgque.client.Page;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Where the batches of a loop come from, and what this instance must hold to receive
+ * them.
+ */
+interface BatchSource {
+
+	/**
+	 * Get ready to receive.
+	 * @param notified whether notifications can be relied on at the moment
+	 * @return {@code null} when ready; otherwise it isn't this one's turn, and there is
+	 * no use in asking again before this time has passed, or a wake-up
+	 */
+	@Nullable Duration claim(boolean notified);
+
+	/**
+	 * Receive the first page of the next batch, or of the one that is open.
+	 * @return the page, empty when there is nothing to do now; {@code null} when it is
+	 * not this one's turn any more
+	 */
+	@Nullable Page receive();
+
+	/**
+	 * Return whether it is certainly still this one's turn, so that the next handler may
+	 * be called.
+	 */
+	boolean isHeld();
+
+	/**
+	 * Give up what is held, and let others have their turn. Nothing is received
+	 * afterwards.
+	 */
+	void close();
+
+}
