@@ -64,6 +64,23 @@ begin
 end
 $$;
 
+-- Refuses an instance that others may take for dead.
+create or replace function pgque_internal.require_heartbeat(i_instance text, i_lease interval) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if i_lease is null or i_lease <= interval '0' then
+        raise exception 'a lease needs a time > 0, not %', coalesce(i_lease::text, 'NULL');
+    end if;
+    if not exists (select from pgque_internal.instance i
+                   where i.ins_name = i_instance and i.ins_heartbeat > clock_timestamp() - i_lease) then
+        raise exception 'instance % has no heartbeat within the last %', coalesce(i_instance, 'NULL'), i_lease
+            using hint = 'Call pgque.instance_beat(instance) every few seconds.';
+    end if;
+end
+$$;
+
 -- Takes or keeps the lease of a consumer. Waits for nobody: a loser asks again when notified of a release, or
 -- after a while.
 --   i_queue, i_consumer  consumer, or slot of a partitioned one by its name
@@ -77,14 +94,7 @@ as $$
 declare
     v_sub pgque_internal.sub;
 begin
-    if i_lease is null or i_lease <= interval '0' then
-        raise exception 'a lease needs a time > 0, not %', coalesce(i_lease::text, 'NULL');
-    end if;
-    if not exists (select from pgque_internal.instance i
-                   where i.ins_name = i_instance and i.ins_heartbeat > clock_timestamp() - i_lease) then
-        raise exception 'instance % has no heartbeat within the last %', coalesce(i_instance, 'NULL'), i_lease
-            using hint = 'Call pgque.instance_beat(instance) every few seconds.';
-    end if;
+    perform pgque_internal.require_heartbeat(i_instance, i_lease);
     v_sub := pgque_internal.find_sub(i_queue, i_consumer);
     if v_sub.sub_instance = i_instance and v_sub.sub_lease = i_lease then
         return v_sub.sub_epoch;
@@ -212,7 +222,7 @@ as $$
     order by q.queue_name, c.co_name
 $$;
 
--- Gives up the leases of dead instances, and forgets instances that have not beaten for a day.
+-- Gives up the leases of dead instances, takes their members out of their groups, and forgets instances that have not beaten for a day.
 --   result  number of leases given up
 create or replace function pgque_internal.drop_dead_leases() returns integer
 language plpgsql
@@ -228,13 +238,14 @@ begin
         join pgque_internal.instance i on i.ins_name = s.sub_instance
         join pgque.queue q on q.queue_id = s.sub_queue
         join pgque.consumer c on c.co_id = s.sub_consumer
-        where i.ins_heartbeat <= clock_timestamp() - s.sub_lease
+        where i.ins_heartbeat <= clock_timestamp() - s.sub_lease and s.sub_role = 'normal'
         for no key update of s skip locked
     loop
         perform pgque_internal.hand_over(v_sub.sub_no, null, null);
         perform pg_notify('pgque_' || v_sub.queue_name, 'lease ' || v_sub.co_name);
         v_count := v_count + 1;
     end loop;
+    v_count := v_count + pgque_internal.drop_dead_members();
     delete from pgque_internal.instance i
     where i.ins_heartbeat < clock_timestamp() - interval '1 day'
       and not exists (select from pgque_internal.sub s where s.sub_instance = i.ins_name);

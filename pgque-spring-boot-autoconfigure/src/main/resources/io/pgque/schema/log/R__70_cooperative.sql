@@ -138,7 +138,8 @@ as $$
                    cross join lateral pgque_internal.newest_cursor(s.sub_no) c
                    where i_dead_interval is not null
                      and s.sub_id = i_member.sub_id and s.sub_role = 'coop_member' and s.sub_no <> i_member.sub_no
-                     and c.cur_next_tick is not null and c.cur_active < clock_timestamp() - i_dead_interval)
+                     and c.cur_next_tick is not null
+                     and (s.sub_lease = interval '0' or c.cur_active < clock_timestamp() - i_dead_interval))
 $$;
 
 -- Gives a member its next batch: its own open one; else that of a sibling that is silent; else the next of the
@@ -195,7 +196,8 @@ begin
         from pgque_internal.sub s
         cross join lateral pgque_internal.newest_cursor(s.sub_no) c
         where s.sub_id = v_member.sub_id and s.sub_role = 'coop_member' and s.sub_no <> v_member.sub_no
-          and c.cur_next_tick is not null and c.cur_active < clock_timestamp() - i_dead_interval
+          and c.cur_next_tick is not null
+          and (s.sub_lease = interval '0' or c.cur_active < clock_timestamp() - i_dead_interval)
         order by c.cur_active
         limit 1
         for no key update of s skip locked;
@@ -208,6 +210,8 @@ begin
             perform pgque_internal.append_cursor(v_member.sub_no, v_cursor.cur_seq, v_work.cur_last_tick, v_work.cur_next_tick,
                                                  pgque_internal.new_batch_id(v_member.sub_id, v_work.cur_batch),
                                                  v_work.cur_prefix);
+            -- Nobody comes back for it.
+            delete from pgque_internal.sub s where s.sub_no = v_work.cur_sub and s.sub_lease = interval '0';
             return v_member.sub_no;
         end if;
     end loop;
@@ -416,4 +420,184 @@ language sql security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select pgque.unregister_subconsumer(i_queue, i_consumer, i_subconsumer, i_batch_handling)
+$$;
+
+-- ---------------------------------------------------------------------------------------------------
+-- Members that belong to an instance of an application
+-- ---------------------------------------------------------------------------------------------------
+
+-- Registers a member that belongs to an instance: when that is dead, maint() takes the member out of its group. A
+-- normal consumer of the group's name becomes the group and keeps its position, also within a batch that is settled
+-- in part, or was left by a dead instance.
+--   i_queue, i_consumer, i_subconsumer  member
+--   i_instance                          instance, which must have beaten within the lease's time
+--   i_lease                             after how long without a heartbeat it is taken for dead
+--   result                              1 when new, 0 when it was registered
+create or replace function pgque.join_group(
+    i_queue text, i_consumer text, i_subconsumer text, i_instance text, i_lease interval)
+returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_name   text := pgque_internal.member_name(i_consumer, i_subconsumer);
+    v_main   pgque_internal.sub;
+    v_member pgque_internal.sub;
+    v_open   pgque_internal.cursor;
+    v_new    integer;
+begin
+    perform pgque_internal.require_heartbeat(i_instance, i_lease);
+    v_main := pgque_internal.lock_found(pgque_internal.find_sub(i_queue, i_consumer));
+    if v_main.sub_role = 'normal' and v_main.sub_part is null then
+        v_open := pgque_internal.newest_cursor(v_main.sub_no);
+        perform pgque_internal.require_unused(v_main, v_open, i_queue, i_consumer);
+        update pgque_internal.sub s set sub_instance = null, sub_lease = null where s.sub_no = v_main.sub_no;
+        if v_open.cur_next_tick is not null then
+            perform pgque_internal.append_cursor(v_main.sub_no, v_open.cur_seq, v_open.cur_next_tick, null, null, null);
+        end if;
+    end if;
+    v_new := pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer, true);
+    v_member := pgque_internal.lock_sub(i_queue, v_name);
+    update pgque_internal.sub s set sub_instance = i_instance, sub_lease = i_lease where s.sub_no = v_member.sub_no;
+    if v_open.cur_next_tick is not null then
+        perform pgque_internal.append_cursor(
+            v_member.sub_no, (pgque_internal.newest_cursor(v_member.sub_no)).cur_seq, v_open.cur_last_tick,
+            v_open.cur_next_tick, pgque_internal.new_batch_id(v_member.sub_id, v_open.cur_batch), v_open.cur_prefix);
+    end if;
+    return v_new;
+end
+$$;
+
+-- Refuses to change the kind of a consumer that somebody is at work on; its row is locked.
+create or replace function pgque_internal.require_unused(
+    i_sub pgque_internal.sub, i_cursor pgque_internal.cursor, i_queue text, i_consumer text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if pgque_internal.lease_is_alive(i_sub) or i_sub.sub_instance is null and i_cursor.cur_batch is not null then
+        raise exception 'cannot convert active normal consumer % on queue %', i_consumer, i_queue
+            using hint = 'Finish its batch, and release its lease, first.';
+    end if;
+end
+$$;
+
+-- Ends a membership at once: what is left of an open batch goes to the next member that asks, and is not counted as
+-- failed.
+--   i_queue, i_consumer, i_subconsumer  member
+--   result                              1, or 0 when there was none
+create or replace function pgque.leave_group(i_queue text, i_consumer text, i_subconsumer text) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque_internal.sub := pgque_internal.find_sub(i_queue, pgque_internal.member_name(i_consumer, i_subconsumer));
+begin
+    if v_sub.sub_no is null or v_sub.sub_role <> 'coop_member' then
+        return 0;
+    end if;
+    perform pgque_internal.let_go(i_queue, v_sub);
+    perform pg_notify('pgque_' || i_queue, 'lease ' || i_consumer);
+    return 1;
+end
+$$;
+
+-- Removes a member, or leaves its batch to the others.
+create or replace function pgque_internal.let_go(i_queue text, i_sub pgque_internal.sub) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub    pgque_internal.sub;
+    v_cursor pgque_internal.cursor;
+begin
+    -- The main row first, as everybody who gives out batches does.
+    perform from pgque_internal.sub m where m.sub_role = 'coop_main' and m.sub_id = i_sub.sub_id for no key update;
+    v_sub := pgque_internal.lock_found(i_sub);
+    v_cursor := pgque_internal.newest_cursor(v_sub.sub_no);
+    if v_cursor.cur_next_tick is null then
+        perform pgque_internal.remove_member(i_queue, v_sub.sub_no, 0);
+        return;
+    end if;
+    update pgque_internal.sub s set sub_instance = null, sub_lease = interval '0' where s.sub_no = v_sub.sub_no;
+    -- Without its id, the batch can't be settled by who let it go.
+    perform pgque_internal.append_cursor(v_sub.sub_no, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick, null,
+                                         v_cursor.cur_prefix);
+end
+$$;
+
+-- Takes the members of dead instances out of their groups.
+--   result  number of members
+create or replace function pgque_internal.drop_dead_members() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_dead  record;
+    v_count integer := 0;
+begin
+    for v_dead in
+        select s as sub, q.queue_name, m.co_name
+        from pgque_internal.sub s
+        join pgque_internal.instance i on i.ins_name = s.sub_instance
+        join pgque.queue q on q.queue_id = s.sub_queue
+        join pgque_internal.sub g on g.sub_id = s.sub_id and g.sub_role = 'coop_main'
+        join pgque.consumer m on m.co_id = g.sub_consumer
+        where s.sub_role = 'coop_member' and i.ins_heartbeat <= clock_timestamp() - s.sub_lease
+    loop
+        perform pgque_internal.let_go(v_dead.queue_name, v_dead.sub);
+        perform pg_notify('pgque_' || v_dead.queue_name, 'lease ' || v_dead.co_name);
+        v_count := v_count + 1;
+    end loop;
+    return v_count;
+end
+$$;
+
+-- Makes a group a normal consumer again, at its position; what its members had not finished comes again at once as a
+-- redelivery, which is not counted as failed.
+--   i_queue, i_consumer  group, without a member that is at work
+--   result               number of members that were removed
+create or replace function pgque.dissolve_group(i_queue text, i_consumer text) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_main   pgque_internal.sub := pgque_internal.lock_sub(i_queue, i_consumer);
+    v_member pgque_internal.sub;
+    v_cursor pgque_internal.cursor;
+    v_batch  pgque_internal.batch;
+    v_ids    bigint[];
+    v_count  integer := 0;
+begin
+    if v_main.sub_role <> 'coop_main' then
+        return 0;
+    end if;
+    for v_member in
+        select * from pgque_internal.sub s where s.sub_id = v_main.sub_id and s.sub_role = 'coop_member' for update
+    loop
+        if pgque_internal.lease_is_alive(v_member) or v_member.sub_instance is null and v_member.sub_lease is null then
+            raise exception 'cooperative consumer % on % has members at work', i_consumer, i_queue
+                using hint = 'Stop the instances that receive for it, or unregister its members.';
+        end if;
+        v_cursor := pgque_internal.newest_cursor(v_member.sub_no);
+        if v_cursor.cur_next_tick is not null then
+            perform pgque_internal.append_cursor(v_member.sub_no, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick,
+                                                 pgque_internal.new_batch_id(v_member.sub_id, v_cursor.cur_batch), v_cursor.cur_prefix);
+            v_batch := pgque_internal.find_batch((pgque_internal.newest_cursor(v_member.sub_no)).cur_batch, false);
+            execute format('select array_agg(ev_id) from (%s) e', pgque_internal.batch_query(v_batch, null)) into v_ids;
+            if v_ids is not null then
+                perform pgque_internal.give_back(
+                    v_batch, v_ids, array_fill(now(), array[cardinality(v_ids)]),
+                    array_fill(null::text, array[cardinality(v_ids)]), array_fill(false, array[cardinality(v_ids)]), null::int4);
+                update pgque.retry_queue r set ev_retry = nullif(r.ev_retry - 1, 0)
+                where r.ev_owner = v_member.sub_id and r.ev_batch = v_batch.batch_id and r.ev_id = any (v_ids);
+            end if;
+        end if;
+        delete from pgque_internal.sub s where s.sub_no = v_member.sub_no;
+        v_count := v_count + 1;
+    end loop;
+    update pgque_internal.sub s set sub_role = 'normal' where s.sub_no = v_main.sub_no;
+    return v_count;
+end
 $$;

@@ -583,8 +583,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_sub  pgque_internal.sub := pgque_internal.lock_sub(i_queue.queue_name, i_consumer);
-    v_tick bigint;
+    v_sub    pgque_internal.sub := pgque_internal.lock_sub(i_queue.queue_name, i_consumer);
+    v_cursor pgque_internal.cursor;
+    v_slot   bigint;
 begin
     if v_sub.sub_role <> 'normal' then
         raise exception 'consumer % on % is shared by a cooperative group', i_consumer, i_queue.queue_name
@@ -593,19 +594,41 @@ begin
     if i_n = 0 then
         return true;
     end if;
-    if v_sub.sub_instance is not null or (pgque_internal.newest_cursor(v_sub.sub_no)).cur_next_tick is not null then
-        raise exception 'cannot convert active normal consumer % on queue %', i_consumer, i_queue.queue_name
-            using hint = 'Finish its batch, and release its lease, first.';
-    end if;
-    v_tick := (pgque_internal.newest_cursor(v_sub.sub_no)).cur_last_tick;
+    v_cursor := pgque_internal.newest_cursor(v_sub.sub_no);
+    perform pgque_internal.require_unused(v_sub, v_cursor, i_queue.queue_name, i_consumer);
     -- Waits for movers of retries that are under way.
     insert into pgque.partition_consumer (queue_id, co_name, n) values (i_queue.queue_id, i_consumer, i_n);
     for i in 0 .. i_n - 1 loop
-        perform pgque_internal.add_slot(i_queue.queue_name, i_queue.queue_id, i_consumer, i, i_n, v_tick);
+        perform pgque_internal.add_slot(i_queue.queue_name, i_queue.queue_id, i_consumer, i, i_n, v_cursor.cur_last_tick);
+        if v_cursor.cur_next_tick is not null then
+            -- In the middle of a window, like the consumer.
+            v_slot := (pgque_internal.find_sub(i_queue.queue_name, pgque_internal.slot_name(i_consumer, i, i_n))).sub_no;
+            perform pgque_internal.append_cursor(v_slot, (pgque_internal.newest_cursor(v_slot)).cur_seq, v_cursor.cur_last_tick,
+                                                 v_cursor.cur_next_tick, null, v_cursor.cur_prefix);
+        end if;
     end loop;
     perform pgque_internal.inherit_retries(i_queue, v_sub, i_consumer, i_n);
     delete from pgque_internal.sub s where s.sub_no = v_sub.sub_no;
     return true;
+end
+$$;
+
+-- Makes retries again of the redelivered events of a window.
+create or replace function pgque_internal.inherit_redelivered(i_queue pgque.queue, i_batch pgque_internal.batch) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    execute format($query$
+        insert into pgque.retry_queue (ev_retry_after, ev_queue, ev_id, ev_time, ev_txid, ev_owner, ev_retry, ev_type, ev_data,
+                                       ev_extra1, ev_extra2, ev_extra3, ev_extra4)
+        select now(), $1, e.ev_id, e.ev_time, e.ev_txid, $2, e.ev_retry, e.ev_type, e.ev_data,
+               e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4
+        from (%s) e
+        where e.ev_owner = $2
+        on conflict on constraint rq_pkey do nothing
+        $query$, pgque_internal.batch_query(i_batch, null))
+    using i_queue.queue_id, i_batch.sub_id;
 end
 $$;
 
@@ -617,23 +640,23 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_batch pgque_internal.batch;
+    v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(i_sub.sub_no);
+    v_batch  pgque_internal.batch;
 begin
     v_batch.sub_id := i_sub.sub_id;
     v_batch.queue_prefix := i_queue.queue_data_pfx;
-    v_batch.prev_snapshot := (pgque_internal.tick_at(i_sub, (pgque_internal.newest_cursor(i_sub.sub_no)).cur_last_tick)).tick_snapshot;
-    v_batch.next_snapshot := pg_current_snapshot();
     v_batch.slots := 7;
-    execute format($query$
-        insert into pgque.retry_queue (ev_retry_after, ev_queue, ev_id, ev_time, ev_txid, ev_owner, ev_retry, ev_type, ev_data,
-                                       ev_extra1, ev_extra2, ev_extra3, ev_extra4)
-        select now(), $1, e.ev_id, e.ev_time, e.ev_txid, $2, e.ev_retry, e.ev_type, e.ev_data,
-               e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4
-        from (%s) e
-        where e.ev_owner = $2
-        on conflict on constraint rq_pkey do nothing
-        $query$, pgque_internal.batch_query(v_batch, null))
-    using i_queue.queue_id, i_sub.sub_id;
+    v_batch.prev_snapshot := (pgque_internal.tick_at(i_sub, v_cursor.cur_last_tick)).tick_snapshot;
+    if v_cursor.cur_prefix is not null then
+        -- Of the window that is settled in part, the rest.
+        v_batch.prefix := v_cursor.cur_prefix;
+        v_batch.next_snapshot := (pgque_internal.tick_at(i_sub, v_cursor.cur_next_tick)).tick_snapshot;
+        perform pgque_internal.inherit_redelivered(i_queue, v_batch);
+        v_batch.prefix := null;
+        v_batch.prev_snapshot := v_batch.next_snapshot;
+    end if;
+    v_batch.next_snapshot := pg_current_snapshot();
+    perform pgque_internal.inherit_redelivered(i_queue, v_batch);
 
     update pgque.retry_queue r
     set ev_owner = (pgque_internal.find_sub(i_queue.queue_name, case i_n
@@ -737,6 +760,128 @@ begin
         v_count := v_count + pgque_internal.exchange_slots(v_partition.queue_id, v_partition.co_name)::int4;
     end loop;
     return v_count;
+end
+$$;
+
+-- ---------------------------------------------------------------------------------------------------
+-- Instances of an application that share the slots
+-- ---------------------------------------------------------------------------------------------------
+
+-- Takes an instance's fair share of the slots: all instances that call this within their lease's time get the same
+-- number, but for one. Free slots are taken up to the share; those beyond it are to be released when their work is
+-- done, with lease_release. Who should look again is notified by 'lease <slot>' and 'slots <consumer>'.
+--   i_queue, i_consumer, i_n  consumer and its number of slots
+--   i_instance, i_lease       as of lease_acquire
+--   slot, epoch               slots that the instance holds, and the epochs of their leases
+--   surplus                   whether the slot is beyond the share
+create or replace function pgque.claim_slots(i_queue text, i_consumer text, i_n integer, i_instance text, i_lease interval)
+returns table (slot integer, epoch bigint, surplus boolean)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_partition pgque.partition_consumer;
+    v_all       bigint;
+    v_before    bigint;
+    v_share     bigint;
+    v_held      bigint;
+    v_slot      integer;
+begin
+    if i_n is null then
+        raise exception 'the number of slots is needed';
+    end if;
+    perform pgque_internal.require_heartbeat(i_instance, i_lease);
+    v_partition := pgque_internal.check_partition(i_queue, i_consumer, 0, i_n);
+    insert into pgque_internal.slot_instance (si_queue, si_consumer, si_instance)
+    values (v_partition.queue_id, i_consumer, i_instance)
+    on conflict on constraint slot_instance_pkey do nothing;
+    if found then
+        perform pg_notify('pgque_' || i_queue, 'slots ' || i_consumer);
+    end if;
+
+    select count(*), count(*) filter (where m.si_instance < i_instance) into v_all, v_before
+    from pgque_internal.slot_instance m
+    join pgque_internal.instance i on i.ins_name = m.si_instance
+    where m.si_queue = v_partition.queue_id and m.si_consumer = i_consumer
+      and (m.si_instance = i_instance or i.ins_heartbeat > clock_timestamp() - i_lease);
+    v_share := i_n / v_all + (v_before < i_n % v_all)::int4;
+    v_held := (select count(*) from pgque_internal.slots_of(v_partition, i_n) s where s.sub_instance = i_instance);
+    for v_slot in
+        select s.sub_part
+        from pgque_internal.slots_of(v_partition, i_n) s
+        where s.sub_instance is distinct from i_instance and not pgque_internal.lease_is_alive(s)
+        order by (s.sub_part - v_before * i_n / v_all + i_n) % i_n
+    loop
+        exit when v_held >= v_share;
+        if pgque.lease_acquire(i_queue, pgque_internal.slot_name(i_consumer, v_slot, i_n), i_instance, i_lease) is not null then
+            v_held := v_held + 1;
+        end if;
+    end loop;
+    return query
+        select s.sub_part, s.sub_epoch, row_number() over (order by s.sub_part) > v_share
+        from pgque_internal.slots_of(v_partition, i_n) s
+        where s.sub_instance = i_instance
+        order by s.sub_part;
+end
+$$;
+
+-- Registrations of a consumer's slots.
+create or replace function pgque_internal.slots_of(i_partition pgque.partition_consumer, i_n int4) returns setof pgque_internal.sub
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+    select s.*
+    from generate_series(0, i_n - 1) k
+    join pgque.consumer c on c.co_name = pgque_internal.slot_name(i_partition.co_name, k, i_n)
+    join pgque_internal.sub s on s.sub_queue = i_partition.queue_id and s.sub_consumer = c.co_id
+$$;
+
+-- Lets the other instances share all slots of a consumer; those that the instance holds are given up.
+--   i_queue, i_consumer, i_instance  as of claim_slots
+create or replace function pgque.leave_slots(i_queue text, i_consumer text, i_instance text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub record;
+begin
+    delete from pgque_internal.slot_instance m
+    using pgque.queue q
+    where q.queue_name = i_queue and m.si_queue = q.queue_id and m.si_consumer = i_consumer and m.si_instance = i_instance;
+    for v_sub in
+        select s.sub_epoch, c.co_name
+        from pgque.queue q
+        join pgque_internal.sub s on s.sub_queue = q.queue_id
+        join pgque.consumer c on c.co_id = s.sub_consumer and split_part(c.co_name, '#', 1) = i_consumer
+        where q.queue_name = i_queue and s.sub_part is not null and s.sub_instance = i_instance
+        order by s.sub_part
+    loop
+        perform pgque.lease_release(i_queue, v_sub.co_name, i_instance, v_sub.sub_epoch);
+    end loop;
+    perform pg_notify('pgque_' || i_queue, 'slots ' || i_consumer);
+end
+$$;
+
+-- How a consumer is read.
+--   i_queue, i_consumer  consumer
+--   mode                 'normal', 'cooperative' or 'partitioned'; NULL: there is none
+--   slots                number of slots of a partitioned consumer
+create or replace function pgque.consumer_mode(i_queue text, i_consumer text, out mode text, out slots integer)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque_internal.sub := pgque_internal.find_sub(i_queue, i_consumer);
+begin
+    select 'partitioned', p.n into mode, slots
+    from pgque.queue q
+    join pgque.partition_consumer p on p.queue_id = q.queue_id and p.co_name = i_consumer
+    where q.queue_name = i_queue;
+    if mode is null and v_sub.sub_no is not null then
+        mode := case
+            when v_sub.sub_role = 'coop_main' and pgque_internal.has_members(v_sub.sub_id) then 'cooperative'
+            else 'normal' end;
+    end if;
 end
 $$;
 

@@ -216,8 +216,11 @@ comment on column pgque_internal.sub.sub_cursor_slot is
     'Slot of the consumer''s newest cursor row. Changing it is an update, so that a transaction with a '
     'stale snapshot is refused instead of moving the consumer back.';
 comment on column pgque_internal.sub.sub_part is 'Slot of a partitioned consumer, of sub_parts; NULL: reads all keys.';
-comment on column pgque_internal.sub.sub_instance is 'Instance that holds the lease; NULL: nobody.';
-comment on column pgque_internal.sub.sub_lease is 'How long after its last heartbeat the instance is taken for dead.';
+comment on column pgque_internal.sub.sub_instance is
+    'Instance that holds the lease, or whose the cooperative member is; NULL: nobody.';
+comment on column pgque_internal.sub.sub_lease is
+    'How long after its last heartbeat the instance is taken for dead. 0 for a cooperative member that has left: its batch '
+    'is for the next who asks.';
 comment on column pgque_internal.sub.sub_epoch is 'Number of times the lease changed hands.';
 
 create table pgque_internal.cursor (
@@ -429,6 +432,17 @@ create table pgque.partition_slot (
         references pgque.partition_consumer on delete cascade
 );
 comment on table pgque.partition_slot is 'Slots that are subscribed, and who works on them.';
+
+create table pgque_internal.slot_instance (
+    si_queue    int4 not null,
+    si_consumer text not null,
+    si_instance text not null constraint slot_instance_instance_fkey references pgque_internal.instance on delete cascade,
+    constraint slot_instance_pkey primary key (si_queue, si_consumer, si_instance),
+    constraint slot_instance_consumer_fkey foreign key (si_queue, si_consumer)
+        references pgque.partition_consumer on delete cascade
+);
+create index slot_instance_instance_idx on pgque_internal.slot_instance (si_instance);
+comment on table pgque_internal.slot_instance is 'Instances that share the slots of a partitioned consumer.';
 
 create table pgque.config (
     singleton      boolean not null default true
