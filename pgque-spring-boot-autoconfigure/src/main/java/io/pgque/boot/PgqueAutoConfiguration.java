@@ -1,6 +1,9 @@
 package io.pgque.boot;
 
+import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 
 import javax.sql.DataSource;
@@ -84,11 +87,23 @@ public final class PgqueAutoConfiguration {
 	@ConditionalOnMissingBean(PgqueAdminOperations.class)
 	@DependsOnDatabaseInitialization
 	PgqueAdmin pgqueAdmin(ChosenDataSource chosen, PgqueProperties properties, ObjectProvider<PgqueQueue> queues) {
-		PgqueAdmin admin = new PgqueAdmin(chosen.dataSource(), queues.orderedStream().toList());
+		PgqueAdmin admin = new PgqueAdmin(chosen.dataSource(), definitions(queues, properties));
 		admin.setAutoCreate(properties.admin().autoCreate());
 		admin.setQueueDefaults(properties.queueDefaults().toQueue());
 		admin.setHeaderColumn(properties.headers().column());
 		return admin;
+	}
+
+	/**
+	 * Properties win over beans, as deployment does over code.
+	 */
+	private static Collection<PgqueQueue> definitions(ObjectProvider<PgqueQueue> queues, PgqueProperties properties) {
+		Map<String, PgqueQueue> definitions = new LinkedHashMap<>();
+		queues.orderedStream()
+			.forEach((queue) -> definitions.merge(queue.getName(), queue, PgqueQueue::withSettingsOf));
+		properties.queues()
+			.forEach((name, queue) -> definitions.merge(name, queue.toQueue(name), PgqueQueue::withSettingsOf));
+		return definitions.values();
 	}
 
 	/**

@@ -1,6 +1,7 @@
 package io.pgque.boot;
 
 import java.time.Duration;
+import java.util.Map;
 
 import io.pgque.core.PgqueQueue;
 import io.pgque.listener.UnknownTypePolicy;
@@ -26,12 +27,62 @@ import org.springframework.util.unit.DataSize;
  * @param queueDefaults settings of queues that this application creates
  * @param ticker how committed events become visible to consumers
  * @param listener how messages are received
+ * @param applicationEvents which Spring application events go to the log
+ * @param queues Queues to create, or to bring to these settings, at start-up.
  * @since 0.1.0
  */
 @ConfigurationProperties("pgque")
 public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultValue Schema schema,
 		@DefaultValue Template template, @DefaultValue Headers headers, @DefaultValue Admin admin,
-		@DefaultValue QueueDefaults queueDefaults, @DefaultValue Ticker ticker, @DefaultValue Listener listener) {
+		@DefaultValue QueueDefaults queueDefaults, @DefaultValue Ticker ticker, @DefaultValue Listener listener,
+		@DefaultValue ApplicationEvents applicationEvents, @DefaultValue Map<String, Queue> queues) {
+
+	/**
+	 * Which Spring application events go to the log.
+	 *
+	 * @param enabled Whether application events whose class names a queue with
+	 * &#64;PgqueEvent are sent to it.
+	 * @param modulith Whether events that Spring Modulith externalizes are sent to the
+	 * queue that is their target.
+	 */
+	public record ApplicationEvents(@DefaultValue("true") boolean enabled, @DefaultValue("true") boolean modulith) {
+	}
+
+	/**
+	 * Settings of one queue; what is not stated stays as it is.
+	 *
+	 * @param tickerMaxLag Age of the previous tick at which the public ticker function
+	 * takes the next.
+	 * @param tickerMaxCount Number of events at which the public ticker function takes a
+	 * tick.
+	 * @param tickerIdlePeriod Longest time between two ticks of an idle queue.
+	 * @param rotationPeriod How long events are written to one slot of the log.
+	 * @param maxRetries How often an event is retried before it becomes a dead letter.
+	 */
+	public record Queue(@Nullable Duration tickerMaxLag, @Nullable Integer tickerMaxCount,
+			@Nullable Duration tickerIdlePeriod, @Nullable Duration rotationPeriod, @Nullable Integer maxRetries) {
+
+		PgqueQueue toQueue(String name) {
+			PgqueQueue.Builder queue = PgqueQueue.named(name);
+			if (this.tickerMaxLag != null) {
+				queue.tickerMaxLag(this.tickerMaxLag);
+			}
+			if (this.tickerMaxCount != null) {
+				queue.tickerMaxCount(this.tickerMaxCount);
+			}
+			if (this.tickerIdlePeriod != null) {
+				queue.tickerIdlePeriod(this.tickerIdlePeriod);
+			}
+			if (this.rotationPeriod != null) {
+				queue.rotationPeriod(this.rotationPeriod);
+			}
+			if (this.maxRetries != null) {
+				queue.maxRetries(this.maxRetries);
+			}
+			return queue.build();
+		}
+
+	}
 
 	/**
 	 * How the engine's schema is installed.
@@ -91,20 +142,9 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 		 * Return the settings as those of a queue without a name worth mentioning.
 		 */
 		PgqueQueue toQueue() {
-			PgqueQueue.Builder queue = PgqueQueue.named("default").tickerMaxLag(this.tickerMaxLag);
-			if (this.tickerMaxCount != null) {
-				queue.tickerMaxCount(this.tickerMaxCount);
-			}
-			if (this.tickerIdlePeriod != null) {
-				queue.tickerIdlePeriod(this.tickerIdlePeriod);
-			}
-			if (this.rotationPeriod != null) {
-				queue.rotationPeriod(this.rotationPeriod);
-			}
-			if (this.maxRetries != null) {
-				queue.maxRetries(this.maxRetries);
-			}
-			return queue.build();
+			return new Queue(this.tickerMaxLag, this.tickerMaxCount, this.tickerIdlePeriod, this.rotationPeriod,
+					this.maxRetries)
+				.toQueue("default");
 		}
 
 	}

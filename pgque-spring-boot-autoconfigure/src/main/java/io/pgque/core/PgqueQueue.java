@@ -49,6 +49,17 @@ public final class PgqueQueue {
 		return this.settings;
 	}
 
+	/**
+	 * Return a definition of this queue with settings of another one as well, which win.
+	 * @param other a definition whose settings are taken; its name does not matter
+	 * @return the definition
+	 */
+	public PgqueQueue withSettingsOf(PgqueQueue other) {
+		Map<String, String> all = new LinkedHashMap<>(this.settings);
+		all.putAll(other.settings);
+		return new PgqueQueue(this.name, all);
+	}
+
 	@Override
 	public String toString() {
 		return "PgqueQueue[" + this.name + " " + this.settings + "]";

@@ -134,6 +134,24 @@ class PgqueAutoConfigurationTests {
 	}
 
 	@Test
+	void queuesOfPropertiesAreCreatedAndReconciled() {
+		this.runner
+			.withPropertyValues("pgque.queues.from-properties.max-retries=7",
+					"pgque.queues[with.dots].rotation-period=30m", "pgque.queues.both.max-retries=3",
+					"pgque.queues.both.ticker-idle-period=2m")
+			.withBean(PgqueQueue.class, () -> PgqueQueue.named("both").maxRetries(1).tickerMaxCount(5).build())
+			.run((context) -> {
+				assertThat(context).hasNotFailed();
+				assertThat(this.database.values(String.class,
+						"select queue_name || ' ' || coalesce(queue_max_retries, -1) || ' ' || queue_ticker_max_count || ' '"
+								+ " || queue_rotation_period || ' ' || queue_ticker_idle_period from pgque.queue"
+								+ " where queue_name in ('from-properties', 'with.dots', 'both') order by 1"))
+					.containsExactly("both 3 5 02:00:00 00:02:00", "from-properties 7 500 02:00:00 00:01:00",
+							"with.dots -1 500 00:30:00 00:01:00");
+			});
+	}
+
+	@Test
 	void nothingWhenDisabled() {
 		this.runner.withPropertyValues("pgque.enabled=false")
 			.run((context) -> assertThat(context.getBeanDefinitionNames())
