@@ -54,6 +54,8 @@ final class BatchProcessor {
 
 	private final BatchRun.StubbornMessages stubborn = new BatchRun.StubbornMessages();
 
+	private final FailureBrake brake;
+
 	BatchProcessor(PgqueClient client, ListenerIdentity identity, PgqueContainerProperties properties,
 			DispatchStrategy strategy, ContainerEvents events, CounterBoard counters, LoopControl control) {
 		this.client = client;
@@ -63,6 +65,7 @@ final class BatchProcessor {
 		this.events = events;
 		this.counters = counters;
 		this.control = control;
+		this.brake = new FailureBrake(properties);
 	}
 
 	/**
@@ -75,7 +78,7 @@ final class BatchProcessor {
 	BatchEnd process(Page first) {
 		BatchCompleter completer = new BatchCompleter(this.client, this.identity, this.events, this.counters,
 				first.batchId());
-		BatchRun run = new BatchRun(this.identity, this.properties, completer, this.stubborn);
+		BatchRun run = new BatchRun(this.identity, this.properties, completer, this.stubborn, this.brake);
 		BatchEnd end = handle(first, run);
 		if (end == null && completer.windowSize() == 0) {
 			settle(completer::settleBatch, completer.batchId());

@@ -34,6 +34,8 @@ final class BatchRun {
 
 	private final StubbornMessages stubborn;
 
+	private final FailureBrake brake;
+
 	private final ReentrantLock lock = new ReentrantLock();
 
 	private int failures;
@@ -41,11 +43,12 @@ final class BatchRun {
 	private int stackTraces;
 
 	BatchRun(ListenerIdentity identity, PgqueContainerProperties properties, BatchCompleter completer,
-			StubbornMessages stubborn) {
+			StubbornMessages stubborn, FailureBrake brake) {
 		this.identity = identity;
 		this.properties = properties;
 		this.completer = completer;
 		this.stubborn = stubborn;
+		this.brake = brake;
 	}
 
 	/**
@@ -71,6 +74,7 @@ final class BatchRun {
 		try {
 			if (outcome instanceof Outcome.Handled) {
 				this.completer.handled(message);
+				succeeded();
 			}
 			else if (outcome instanceof Outcome.Skipped) {
 				this.completer.skipped(message);
@@ -148,10 +152,9 @@ final class BatchRun {
 			return BatchEnd.aborted(abort.pause(), message.id(), failed.failure());
 		}
 		if (action instanceof FailureAction.Retry retry) {
-			log(message, failed, "retry in " + text(retry.delay()));
-			this.completer.retry(message, retry.delay(), FailureReason.of(failed.failure()));
+			return retry(message, failed, retry.delay());
 		}
-		else if (action instanceof FailureAction.DeadLetter) {
+		if (action instanceof FailureAction.DeadLetter) {
 			log(message, failed, "it becomes a dead letter");
 			this.completer.deadLetter(message, FailureReason.of(failed.failure()));
 		}
@@ -160,6 +163,36 @@ final class BatchRun {
 			this.completer.skipped(message);
 		}
 		return null;
+	}
+
+	private @Nullable BatchEnd retry(PgqueMessage message, Outcome.Failed failed, Duration delay) {
+		// What others share is counted once, and a type that nobody takes tells nothing.
+		FailureBrake.Pause pause = (failed.echo() || failed.failure() instanceof UnknownEventTypeException) ? null
+				: this.brake.failed(message.id());
+		if (pause == null || pause.counted()) {
+			log(message, failed, "it comes again in " + text(delay) + " unless that was its last attempt");
+			this.completer.retry(message, delay, FailureReason.of(failed.failure()));
+		}
+		if (pause == null) {
+			return null;
+		}
+		String text = "Batch " + message.batchId() + " of " + this.identity + " is left alone for "
+				+ text(pause.duration()) + " at message " + message.id() + ", after " + pause.failures()
+				+ " failures in a row";
+		if (pause.first() && !pause.counted()) {
+			logger.warn(text, failed.failure());
+		}
+		else {
+			logger.warn(text + ": " + FailureReason.of(failed.failure()));
+		}
+		return BatchEnd.aborted(pause.duration(), message.id(), failed.failure());
+	}
+
+	private void succeeded() {
+		int failures = this.brake.succeeded();
+		if (failures > 0) {
+			logger.info(this.identity + " can handle messages again, after " + failures + " failures in a row");
+		}
 	}
 
 	private static String text(Duration duration) {

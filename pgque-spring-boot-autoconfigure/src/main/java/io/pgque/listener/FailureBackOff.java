@@ -2,6 +2,7 @@ package io.pgque.listener;
 
 import java.time.Duration;
 
+import io.pgque.support.DoublingDelay;
 import org.apache.commons.logging.Log;
 
 /**
@@ -14,9 +15,7 @@ final class FailureBackOff {
 
 	private final String activity;
 
-	private final Duration initial;
-
-	private final Duration max;
+	private final DoublingDelay delay;
 
 	private int failures;
 
@@ -30,8 +29,7 @@ final class FailureBackOff {
 	FailureBackOff(Log logger, String activity, Duration initial, Duration max) {
 		this.logger = logger;
 		this.activity = activity;
-		this.initial = initial;
-		this.max = max;
+		this.delay = new DoublingDelay(initial, max);
 	}
 
 	/**
@@ -39,17 +37,16 @@ final class FailureBackOff {
 	 * @return how long to wait before trying again
 	 */
 	Duration failed(Throwable failure) {
-		int doublings = Math.min(this.failures, 30);
 		this.failures++;
-		long millis = Math.min(this.max.toMillis(), this.initial.toMillis() << doublings);
-		String text = this.activity + " failed, trying again in " + millis + " ms";
+		Duration delay = this.delay.after(this.failures);
+		String text = this.activity + " failed, trying again in " + delay.toMillis() + " ms";
 		if (this.failures == 1) {
 			this.logger.warn(text, failure);
 		}
 		else {
 			this.logger.warn(text + " (failure " + this.failures + " in a row): " + failure);
 		}
-		return Duration.ofMillis(millis);
+		return delay;
 	}
 
 	void succeeded() {

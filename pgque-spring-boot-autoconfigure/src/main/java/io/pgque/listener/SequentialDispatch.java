@@ -178,14 +178,15 @@ final class SequentialDispatch implements DispatchStrategy {
 		logger.warn("A batch handler of " + this.identity + " failed with " + untold.size() + " messages, "
 				+ untold.get(0).id() + " to " + untold.get(untold.size() - 1).id()
 				+ ", without telling which of them is to blame");
+		BatchEnd end = null;
 		for (PgqueMessage message : untold) {
-			BatchEnd end = run.note(message,
-					this.dispatcher.failedTogether(failure, message, message == untold.get(0)));
-			if (end != null) {
+			end = first(end,
+					run.note(message, this.dispatcher.failedTogether(failure, message, message == untold.get(0))));
+			if (end != null && run.isOpen(message)) {
 				return end;
 			}
 		}
-		return null;
+		return end;
 	}
 
 }

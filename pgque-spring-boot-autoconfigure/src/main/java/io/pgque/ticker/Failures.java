@@ -7,6 +7,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import io.pgque.MissingPrivilegeException;
 import io.pgque.PgqueSchemaException;
 import io.pgque.UnsupportedDatabaseException;
+import io.pgque.support.DoublingDelay;
 import org.apache.commons.logging.Log;
 
 /**
@@ -21,6 +22,8 @@ final class Failures {
 	static final Duration LONGEST_DELAY = Duration.ofSeconds(5);
 
 	static final Duration DELAY_FOR_PEOPLE = Duration.ofMinutes(1);
+
+	private static final DoublingDelay DELAY = new DoublingDelay(FIRST_DELAY, LONGEST_DELAY);
 
 	private final Log logger;
 
@@ -50,7 +53,7 @@ final class Failures {
 			return DELAY_FOR_PEOPLE;
 		}
 		int count = this.counts.merge(subject, 1, Integer::sum);
-		Duration delay = delay(count);
+		Duration delay = DELAY.after(count);
 		if (count == 1) {
 			this.logger.warn("Could not " + subject + ", trying again", failure);
 		}
@@ -97,11 +100,6 @@ final class Failures {
 	static boolean needsPeople(Throwable failure) {
 		return failure instanceof MissingPrivilegeException || failure instanceof PgqueSchemaException
 				|| failure instanceof UnsupportedDatabaseException;
-	}
-
-	private static Duration delay(int count) {
-		Duration delay = FIRST_DELAY.multipliedBy(1L << Math.min(count - 1, 16));
-		return (delay.compareTo(LONGEST_DELAY) < 0) ? delay : LONGEST_DELAY;
 	}
 
 }

@@ -110,7 +110,7 @@ class BatchListenerTests {
 		assertThat(this.handed).containsExactly(List.of("1", "2", "3", "4", "5"), List.of("1", "3", "5"));
 		assertThat(this.fixture.deadLetters("throws")).isZero();
 		assertThat(output).containsOnlyOnce("without telling which of them is to blame")
-			.containsOnlyOnce("failed, retry in");
+			.containsOnlyOnce("failed, it comes again in");
 	}
 
 	@Test
