@@ -93,10 +93,10 @@ class ContainerLeaseTests {
 		WakeupListener wakeups = this.fixture.wakeups();
 		List<String> handled = new CopyOnWriteArrayList<>();
 		var first = this.fixture.container("handover",
-				EventRoutes.all("test", (message) -> handled.add("first " + message.payload())),
+				ListenerFixture.routes((message) -> handled.add("first " + message.payload())),
 				(container) -> container.setWakeupListener(wakeups));
 		var second = this.fixture.container("handover",
-				EventRoutes.all("test", (message) -> handled.add("second " + message.payload())),
+				ListenerFixture.routes((message) -> handled.add("second " + message.payload())),
 				(container) -> container.setWakeupListener(wakeups));
 		first.start();
 		await().until(() -> !first.isStandby());
@@ -147,7 +147,7 @@ class ContainerLeaseTests {
 		CountDownLatch mayLeave = new CountDownLatch(1);
 		List<String> byFirst = new CopyOnWriteArrayList<>();
 		List<String> bySecond = new CopyOnWriteArrayList<>();
-		var first = this.fixture.container("silent", EventRoutes.all("test", (message) -> {
+		var first = this.fixture.container("silent", ListenerFixture.routes((message) -> {
 			byFirst.add(message.payload());
 			if (message.payload().equals("2")) {
 				mayLeave.await();
@@ -184,7 +184,7 @@ class ContainerLeaseTests {
 		Outage outage = new Outage(this.database);
 		List<String> handled = new CopyOnWriteArrayList<>();
 		CountDownLatch mayLeave = new CountDownLatch(1);
-		var container = this.fixture.container("alone", EventRoutes.all("test", (message) -> {
+		var container = this.fixture.container("alone", ListenerFixture.routes((message) -> {
 			handled.add(message.payload());
 			if (message.payload().equals("1")) {
 				mayLeave.await();
@@ -234,7 +234,7 @@ class ContainerLeaseTests {
 		pool.setConnectionTimeout(250);
 		try (ListenerFixture starved = new ListenerFixture(this.database, pool)) {
 			starved.properties.setLeaseDuration(Duration.ofMillis(900));
-			var first = starved.container("starved", EventRoutes.all("test", (message) -> {
+			var first = starved.container("starved", ListenerFixture.routes((message) -> {
 			}), (container) -> container
 				.setInstanceHeartbeat(new InstanceHeartbeat(starved.client, this.database.dataSource())));
 			var second = this.fixture.container("starved", (message) -> {
@@ -253,7 +253,7 @@ class ContainerLeaseTests {
 	void heartbeatTakesAConnectionOfThePoolWhileItsOwnFails(CapturedOutput output) {
 		this.fixture.properties.setLeaseDuration(Duration.ofMillis(900));
 		Outage outage = new Outage(this.database);
-		var container = this.fixture.container("fallback", EventRoutes.all("test", (message) -> {
+		var container = this.fixture.container("fallback", ListenerFixture.routes((message) -> {
 		}), (created) -> created.setInstanceHeartbeat(new InstanceHeartbeat(this.fixture.client, outage)));
 		outage.begin();
 		container.start();
@@ -275,7 +275,7 @@ class ContainerLeaseTests {
 		owner.start();
 		await().until(() -> !owner.isStandby());
 		other.properties.setPollInterval(Duration.ofMillis(20));
-		var standby = other.container("standby", EventRoutes.all("test", (message) -> {
+		var standby = other.container("standby", ListenerFixture.routes((message) -> {
 		}), (container) -> {
 			container.setWakeupListener(wakeups);
 			container.setInstanceHeartbeat(new InstanceHeartbeat(this.fixture.client));
@@ -299,7 +299,7 @@ class ContainerLeaseTests {
 		ListenerFixture other = new ListenerFixture(this.database, counting);
 		other.properties.setFallbackPollInterval(Duration.ofMinutes(1));
 		other.properties.setPollInterval(Duration.ofMinutes(1));
-		var owner = other.container("idle_owner", EventRoutes.all("test", (message) -> {
+		var owner = other.container("idle_owner", ListenerFixture.routes((message) -> {
 		}), (container) -> container.setWakeupListener(wakeups));
 		owner.start();
 		await().until(() -> !owner.isStandby() && wakeups.isListening("idle_owner"));
