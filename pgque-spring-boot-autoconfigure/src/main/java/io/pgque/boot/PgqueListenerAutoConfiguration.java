@@ -14,14 +14,16 @@ import io.pgque.config.PgqueListenerEndpointRegistry;
 import io.pgque.core.PgqueAdminOperations;
 import io.pgque.core.PgqueEventTypeResolver;
 import io.pgque.listener.BackOffSettings;
-import io.pgque.listener.DefaultPgqueErrorHandler;
 import io.pgque.listener.InstanceHeartbeat;
+import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueErrorHandler;
+import io.pgque.listener.RetryRules;
 import io.pgque.listener.WakeupListener;
 import io.pgque.support.converter.PgqueMessageConverter;
 import org.jspecify.annotations.Nullable;
 
+import org.springframework.beans.factory.NoUniqueBeanDefinitionException;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.LazyInitializationExcludeFilter;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -71,8 +73,7 @@ public final class PgqueListenerAutoConfiguration {
 		factory.setAutoStartup(listener.autoStartup());
 		factory.setDefaultConsumer(StringUtils.hasText(listener.consumer()) ? listener.consumer()
 				: environment.getProperty("spring.application.name"));
-		factory
-			.setErrorHandler(errorHandlers.getIfUnique(() -> new DefaultPgqueErrorHandler(backOff(listener.retry()))));
+		factory.setErrorHandlerSupplier(() -> chosen(errorHandlers));
 		factory.setWakeupListener(wakeupListeners.getIfUnique());
 		factory.setInstanceHeartbeat(heartbeat);
 		customizers.orderedStream().forEach((customizer) -> customizer.customize(factory));
@@ -90,10 +91,28 @@ public final class PgqueListenerAutoConfiguration {
 		container.setUnknownTypePolicy(listener.unknownTypePolicy());
 		container.setShutdownTimeout(listener.shutdownTimeout());
 		container.setHeaderColumn(properties.headers().column());
+		container.setAckMode(listener.ackMode());
+		container.setFailureBrakeThreshold(listener.failureBrake().threshold());
+		container.setFailureBrakePause(listener.failureBrake().pause());
+		container.setFailureBrakeMaxPause(listener.failureBrake().maxPause());
+		container.setBackOff(backOff(listener.retry()));
+		container.setRetryRules(new RetryRules(listener.retry().includes(), listener.retry().excludes()));
 	}
 
 	private static BackOffSettings backOff(PgqueProperties.Retry retry) {
 		return new BackOffSettings(retry.delay(), retry.multiplier(), retry.maxDelay(), retry.jitter());
+	}
+
+	private static @Nullable PgqueErrorHandler chosen(ObjectProvider<PgqueErrorHandler> errorHandlers) {
+		try {
+			return errorHandlers.getIfAvailable();
+		}
+		catch (NoUniqueBeanDefinitionException ex) {
+			throw new InvalidListenerException(
+					"There are several PgqueErrorHandler beans, " + ex.getBeanNamesFound()
+							+ ", and none of them is chosen for listeners that name no 'errorHandler'",
+					"Mark one with @Primary, or those that listeners name with @Bean(defaultCandidate = false)", ex);
+		}
 	}
 
 	@Bean

@@ -2,8 +2,10 @@ package io.pgque.boot;
 
 import java.time.Duration;
 import java.util.Map;
+import java.util.Set;
 
 import io.pgque.core.PgqueQueue;
+import io.pgque.listener.AckMode;
 import io.pgque.listener.UnknownTypePolicy;
 import io.pgque.listener.WakeupMode;
 import io.pgque.schema.SchemaMode;
@@ -191,6 +193,8 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * @param unknownTypePolicy What happens to a message whose type no method takes.
 	 * @param shutdownTimeout How long a stopping container waits for its handlers. Keep
 	 * below "spring.lifecycle.timeout-per-shutdown-phase".
+	 * @param ackMode Who says that a message is done.
+	 * @param failureBrake when a container pauses because everything fails
 	 * @param retry how failed messages are redelivered
 	 * @param connection the connections beside the application's pool
 	 */
@@ -199,8 +203,20 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 			@DefaultValue("1s") Duration pollInterval, @DefaultValue("30s") Duration fallbackPollInterval,
 			@DefaultValue("15s") Duration leaseDuration, @DefaultValue("1000") int pageSize,
 			@DefaultValue("8MB") DataSize pageBytes, @DefaultValue("nack") UnknownTypePolicy unknownTypePolicy,
-			@DefaultValue("20s") Duration shutdownTimeout, @DefaultValue Retry retry,
-			@DefaultValue Connection connection) {
+			@DefaultValue("20s") Duration shutdownTimeout, @DefaultValue("batch") AckMode ackMode,
+			@DefaultValue FailureBrake failureBrake, @DefaultValue Retry retry, @DefaultValue Connection connection) {
+	}
+
+	/**
+	 * When a container pauses because everything fails.
+	 *
+	 * @param threshold Number of failures in a row after which a container settles what
+	 * is done and pauses instead of using up retries; 0 for never.
+	 * @param pause First pause after failures in a row. Doubles while they go on.
+	 * @param maxPause Longest pause after failures in a row.
+	 */
+	public record FailureBrake(@DefaultValue("10") int threshold, @DefaultValue("5s") Duration pause,
+			@DefaultValue("1m") Duration maxPause) {
 	}
 
 	/**
@@ -210,9 +226,13 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * @param multiplier Factor by which the delay grows with each redelivery.
 	 * @param maxDelay Longest delay before a redelivery.
 	 * @param jitter Largest random time by which a delay is made shorter or longer.
+	 * @param includes Exceptions that are always retried, as class names.
+	 * @param excludes Exceptions that are never retried, as class names.
 	 */
 	public record Retry(@DefaultValue("5s") Duration delay, @DefaultValue("2.0") double multiplier,
-			@DefaultValue("10m") Duration maxDelay, @DefaultValue("0s") Duration jitter) {
+			@DefaultValue("10m") Duration maxDelay, @DefaultValue("0s") Duration jitter,
+			@DefaultValue Set<Class<? extends Throwable>> includes,
+			@DefaultValue Set<Class<? extends Throwable>> excludes) {
 	}
 
 	/**

@@ -1,5 +1,7 @@
 package io.pgque.config;
 
+import java.util.function.Supplier;
+
 import io.pgque.client.PgqueClient;
 import io.pgque.core.PgqueAdminOperations;
 import io.pgque.core.PgqueEventTypeResolver;
@@ -34,7 +36,7 @@ public class DefaultPgqueListenerContainerFactory
 
 	private final PgqueContainerProperties containerProperties = new PgqueContainerProperties();
 
-	private PgqueErrorHandler errorHandler = new DefaultPgqueErrorHandler();
+	private Supplier<@Nullable PgqueErrorHandler> errorHandler = () -> null;
 
 	private @Nullable String defaultConsumer;
 
@@ -74,10 +76,22 @@ public class DefaultPgqueListenerContainerFactory
 	}
 
 	/**
-	 * Set the error handler of containers whose listeners name none.
+	 * Set the error handler of containers whose listeners name none. Without one, each
+	 * container has a {@link DefaultPgqueErrorHandler} with the retries of its
+	 * properties.
 	 * @param errorHandler the error handler
 	 */
 	public void setErrorHandler(PgqueErrorHandler errorHandler) {
+		Assert.notNull(errorHandler, "errorHandler must not be null");
+		this.errorHandler = () -> errorHandler;
+	}
+
+	/**
+	 * Set what gives the error handler of containers whose listeners name none. It is
+	 * asked when the first such container is created.
+	 * @param errorHandler gives the error handler, or {@code null} for the default
+	 */
+	public void setErrorHandlerSupplier(Supplier<@Nullable PgqueErrorHandler> errorHandler) {
 		Assert.notNull(errorHandler, "errorHandler must not be null");
 		this.errorHandler = errorHandler;
 	}
@@ -127,12 +141,11 @@ public class DefaultPgqueListenerContainerFactory
 
 	@Override
 	public DefaultPgqueMessageListenerContainer createContainer(PgqueListenerGroup group) {
-		PgqueErrorHandler errorHandler = group.getErrorHandler();
 		PgqueContainerProperties properties = new PgqueContainerProperties(this.containerProperties);
 		properties.setAckMode(group.getAckMode(properties.getAckMode()));
 		DefaultPgqueMessageListenerContainer container = new DefaultPgqueMessageListenerContainer(group.getIdentity(),
 				this.client, this.admin, group.createRoutes(this.messageConverter, this.eventTypeResolver),
-				(errorHandler != null) ? errorHandler : this.errorHandler, properties);
+				errorHandler(group, properties), properties);
 		Boolean autoStartup = group.getAutoStartup();
 		container.setAutoStartup((autoStartup != null) ? autoStartup : this.autoStartup);
 		container.setWakeupListener(this.wakeupListener);
@@ -141,6 +154,13 @@ public class DefaultPgqueListenerContainerFactory
 		}
 		container.setApplicationEventPublisher(this.eventPublisher);
 		return container;
+	}
+
+	private PgqueErrorHandler errorHandler(PgqueListenerGroup group, PgqueContainerProperties properties) {
+		PgqueErrorHandler own = group.getErrorHandler();
+		PgqueErrorHandler errorHandler = (own != null) ? own : this.errorHandler.get();
+		return (errorHandler != null) ? errorHandler
+				: new DefaultPgqueErrorHandler(properties.getBackOff(), properties.getRetryRules());
 	}
 
 }

@@ -11,6 +11,7 @@ import org.springframework.util.Assert;
  * <ul>
  * <li>{@link RetryMessageException} and {@link RejectMessageException} are done as they
  * say.</li>
+ * <li>Then the {@link RetryRules} count.</li>
  * <li>Failures of the infrastructure, such as a database that gives no connection or
  * times out, leave the rest of the batch alone for 5 seconds: an outage must not use up
  * the retries of every message.</li>
@@ -29,20 +30,33 @@ public class DefaultPgqueErrorHandler implements PgqueErrorHandler {
 
 	private final BackOffSettings backOff;
 
+	private final RetryRules rules;
+
 	/**
-	 * Create an error handler with {@link BackOffSettings#DEFAULT}.
+	 * Create an error handler with {@link BackOffSettings#DEFAULT} and no rules.
 	 */
 	public DefaultPgqueErrorHandler() {
 		this(BackOffSettings.DEFAULT);
 	}
 
 	/**
-	 * Create an error handler.
+	 * Create an error handler without rules.
 	 * @param backOff the delays of retries
 	 */
 	public DefaultPgqueErrorHandler(BackOffSettings backOff) {
+		this(backOff, RetryRules.NONE);
+	}
+
+	/**
+	 * Create an error handler.
+	 * @param backOff the delays of retries
+	 * @param rules which exceptions are retried always, and which never
+	 */
+	public DefaultPgqueErrorHandler(BackOffSettings backOff, RetryRules rules) {
 		Assert.notNull(backOff, "backOff must not be null");
+		Assert.notNull(rules, "rules must not be null");
 		this.backOff = backOff;
+		this.rules = rules;
 	}
 
 	@Override
@@ -54,11 +68,13 @@ public class DefaultPgqueErrorHandler implements PgqueErrorHandler {
 		if (ExceptionClassifier.find(failure, RejectMessageException.class) != null) {
 			return FailureAction.deadLetter();
 		}
-		if (ExceptionClassifier.isInfrastructure(failure)) {
+		Boolean ruled = this.rules.retry(failure);
+		if (ruled == null && ExceptionClassifier.isInfrastructure(failure)) {
 			return FailureAction.abortBatch(INFRASTRUCTURE_PAUSE);
 		}
-		// One of several is hopeless, and nobody knows which.
-		if (ExceptionClassifier.isHopeless(failure) && !context.wholeBatch()) {
+		boolean hopeless = (ruled != null) ? !ruled : ExceptionClassifier.isHopeless(failure);
+		// One of several may be hopeless, and nobody knows which.
+		if (hopeless && !context.wholeBatch()) {
 			return FailureAction.deadLetter();
 		}
 		return FailureAction.retry(this.backOff.delayFor(message.deliveryAttempt() - 1));

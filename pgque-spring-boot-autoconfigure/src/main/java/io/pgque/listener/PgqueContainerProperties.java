@@ -33,6 +33,10 @@ public class PgqueContainerProperties {
 
 	private AckMode ackMode = AckMode.BATCH;
 
+	private BackOffSettings backOff = BackOffSettings.DEFAULT;
+
+	private RetryRules retryRules = RetryRules.NONE;
+
 	private int failureBrakeThreshold = 10;
 
 	private Duration failureBrakePause = Duration.ofSeconds(5);
@@ -60,6 +64,8 @@ public class PgqueContainerProperties {
 		this.shutdownTimeout = other.shutdownTimeout;
 		this.headerColumn = other.headerColumn;
 		this.ackMode = other.ackMode;
+		this.backOff = other.backOff;
+		this.retryRules = other.retryRules;
 		this.failureBrakeThreshold = other.failureBrakeThreshold;
 		this.failureBrakePause = other.failureBrakePause;
 		this.failureBrakeMaxPause = other.failureBrakeMaxPause;
@@ -231,6 +237,40 @@ public class PgqueContainerProperties {
 	 */
 	public void setAckMode(AckMode ackMode) {
 		this.ackMode = ackMode;
+	}
+
+	/**
+	 * Return the delays of retries, for containers without an error handler of their own.
+	 * @return the settings
+	 */
+	public BackOffSettings getBackOff() {
+		return this.backOff;
+	}
+
+	/**
+	 * Set the delays of retries, for containers without an error handler of their own.
+	 * @param backOff the settings
+	 */
+	public void setBackOff(BackOffSettings backOff) {
+		this.backOff = backOff;
+	}
+
+	/**
+	 * Return which exceptions are retried always or never, for containers without an
+	 * error handler of their own.
+	 * @return the rules
+	 */
+	public RetryRules getRetryRules() {
+		return this.retryRules;
+	}
+
+	/**
+	 * Set which exceptions are retried always or never, for containers without an error
+	 * handler of their own.
+	 * @param retryRules the rules
+	 */
+	public void setRetryRules(RetryRules retryRules) {
+		this.retryRules = retryRules;
 	}
 
 	/**

@@ -3,8 +3,9 @@ package io.pgque.listener;
 import io.pgque.support.ReceivedMessage;
 
 /**
- * Decides what becomes of a message whose handler failed. One bean of this type replaces
- * the {@link DefaultPgqueErrorHandler} of all containers.
+ * Decides what becomes of a message whose handler failed. A bean of this type replaces
+ * the {@link DefaultPgqueErrorHandler} of all containers whose listeners name no
+ * {@code errorHandler}; of several, one has to be primary.
  *
  * <p>
  * Implementations are called on the thread of the container and must be thread-safe. What

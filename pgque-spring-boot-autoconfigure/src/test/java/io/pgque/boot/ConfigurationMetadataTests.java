@@ -50,7 +50,7 @@ class ConfigurationMetadataTests {
 	}
 
 	private static String simpleName(String type) {
-		return type.substring(Math.max(type.lastIndexOf('.'), type.lastIndexOf('$')) + 1);
+		return type.replaceAll("[\\w.$]+[.$](\\w+)", "$1");
 	}
 
 }

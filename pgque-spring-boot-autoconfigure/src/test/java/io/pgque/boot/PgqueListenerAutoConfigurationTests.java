@@ -1,9 +1,11 @@
 package io.pgque.boot;
 
+import java.io.IOException;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ScheduledExecutorService;
@@ -29,6 +31,7 @@ import io.pgque.core.PgqueTemplate;
 import io.pgque.event.ListenerContainerStartedEvent;
 import io.pgque.event.MessageDeadLetteredEvent;
 import io.pgque.event.PgqueApplicationEvent;
+import io.pgque.listener.BackOffSettings;
 import io.pgque.listener.DefaultPgqueErrorHandler;
 import io.pgque.listener.FailureAction;
 import io.pgque.listener.InstanceHeartbeat;
@@ -36,6 +39,7 @@ import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.PgqueMessageListenerContainer;
+import io.pgque.listener.RetryRules;
 import io.pgque.listener.UnknownTypePolicy;
 import io.pgque.listener.WakeupListener;
 import io.pgque.support.header.HeaderColumn;
@@ -273,7 +277,13 @@ class PgqueListenerAutoConfigurationTests {
 					"pgque.listener.fallback-poll-interval=3s", "pgque.listener.lease-duration=5s",
 					"pgque.listener.page-size=7", "pgque.listener.page-bytes=1KB",
 					"pgque.listener.unknown-type-policy=skip", "pgque.listener.shutdown-timeout=4s",
-					"pgque.listener.subscribe=false", "pgque.headers.column=none", "pgque.listener.wakeup=poll")
+					"pgque.listener.subscribe=false", "pgque.headers.column=none", "pgque.listener.wakeup=poll",
+					"pgque.listener.failure-brake.threshold=3",
+					"pgque.listener.failure-brake.pause=6s", "pgque.listener.failure-brake.max-pause=7s",
+					"pgque.listener.retry.delay=8s", "pgque.listener.retry.multiplier=3",
+					"pgque.listener.retry.max-delay=9s", "pgque.listener.retry.jitter=1s",
+					"pgque.listener.retry.includes=java.io.IOException",
+					"pgque.listener.retry.excludes=java.lang.IllegalStateException,java.lang.Error")
 			.run((context) -> {
 				assertThat(context).doesNotHaveBean(WakeupListener.class);
 				PgqueListenerEndpointRegistry registry = context.getBean(PgqueListenerEndpointRegistry.class);
@@ -282,6 +292,13 @@ class PgqueListenerAutoConfigurationTests {
 				assertThat(registry.getListenerContainers()).noneMatch(PgqueMessageListenerContainer::isRunning);
 				PgqueContainerProperties properties = registry.getListenerContainer("orders.billing")
 					.getContainerProperties();
+				assertThat(properties.getFailureBrakeThreshold()).isEqualTo(3);
+				assertThat(properties.getFailureBrakePause()).isEqualTo(Duration.ofSeconds(6));
+				assertThat(properties.getFailureBrakeMaxPause()).isEqualTo(Duration.ofSeconds(7));
+				assertThat(properties.getBackOff()).isEqualTo(
+						new BackOffSettings(Duration.ofSeconds(8), 3, Duration.ofSeconds(9), Duration.ofSeconds(1)));
+				assertThat(properties.getRetryRules()).isEqualTo(
+						new RetryRules(Set.of(IOException.class), Set.of(IllegalStateException.class, Error.class)));
 				assertThat(properties.getPollInterval()).isEqualTo(Duration.ofSeconds(2));
 				assertThat(properties.getFallbackPollInterval()).isEqualTo(Duration.ofSeconds(3));
 				assertThat(properties.getLeaseDuration()).isEqualTo(Duration.ofSeconds(5));
@@ -342,6 +359,46 @@ class PgqueListenerAutoConfigurationTests {
 					.getListenerContainer("payments.billing");
 				await().until(() -> container.getCounters().skipped() == 1);
 			});
+	}
+
+	@Test
+	void ackModeOfAllListeners() {
+		this.runner.withBean(Orders.class)
+			.withPropertyValues("pgque.listener.ack-mode=manual")
+			.run((context) -> assertThat(context).getFailure()
+				.isInstanceOf(InvalidListenerException.class)
+				.hasMessageContaining("ackMode 'manual'"));
+	}
+
+	@Test
+	void retryPropertiesDecide() {
+		this.runner.withBean(Declining.class)
+			.withPropertyValues("pgque.listener.retry.excludes=java.lang.IllegalStateException")
+			.run((context) -> {
+				context.getBean(PgqueTemplate.class).send("payments", new OrderPlaced(7));
+				PgqueMessageListenerContainer container = context.getBean(PgqueListenerEndpointRegistry.class)
+					.getListenerContainer("payments.billing");
+				await().until(() -> container.getCounters().deadLettered() == 1);
+			});
+	}
+
+	@Test
+	void severalErrorHandlersNeedAChoice() {
+		PgqueErrorHandler handler = (failure, message, context) -> FailureAction.skip();
+		ApplicationContextRunner several = this.runner.withPropertyValues("pgque.listener.auto-startup=false")
+			.withBean("oneHandler", PgqueErrorHandler.class, () -> handler)
+			.withBean("otherHandler", PgqueErrorHandler.class, () -> handler);
+		several.withBean(Declining.class).run((context) -> {
+			assertThat(context).getFailure().isInstanceOf(InvalidListenerException.class);
+			assertThat(context.getStartupFailure()).hasMessageContaining("oneHandler")
+				.hasMessageContaining("otherHandler")
+				.hasMessageContaining("@Primary");
+		});
+		several.withBean(Declining.class)
+			.withBean("chosenHandler", PgqueErrorHandler.class, () -> handler,
+					(definition) -> definition.setPrimary(true))
+			.run((context) -> assertThat(context).hasNotFailed());
+		several.withBean(NamesItsHandler.class).run((context) -> assertThat(context).hasNotFailed());
 	}
 
 	@Test
@@ -606,6 +663,14 @@ class PgqueListenerAutoConfigurationTests {
 				}
 
 			};
+		}
+
+	}
+
+	static class NamesItsHandler {
+
+		@PgqueListener(queue = "named", consumer = "named", errorHandler = "otherHandler")
+		void handle(String payload) {
 		}
 
 	}

@@ -1,10 +1,12 @@
 package io.pgque.listener;
 
+import java.io.IOException;
 import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
 import java.time.Duration;
 import java.time.OffsetDateTime;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Stream;
 
 import io.pgque.core.PgqueMessage;
@@ -25,6 +27,7 @@ import org.springframework.transaction.CannotCreateTransactionException;
 import org.springframework.transaction.TransactionSystemException;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 /**
  * Tests for {@link DefaultPgqueErrorHandler} and {@link FailureReason}.
@@ -100,6 +103,38 @@ class DefaultPgqueErrorHandlerTests {
 	}
 
 	@Test
+	void rulesComeBeforeTheDefaults() {
+		DefaultPgqueErrorHandler handler = new DefaultPgqueErrorHandler(BackOffSettings.DEFAULT,
+				new RetryRules(Set.of(QueryTimeoutException.class, MessageConversionException.class),
+						Set.of(IllegalStateException.class, RuntimeException.class)));
+		FailureAction retry = FailureAction.retry(Duration.ofSeconds(5));
+		assertThat(decide(handler, new QueryTimeoutException("late"), false)).isEqualTo(retry);
+		assertThat(decide(handler, new MessageConversionException("no JSON"), false)).isEqualTo(retry);
+		assertThat(decide(handler, new IOException(new IllegalStateException()), false))
+			.isEqualTo(FailureAction.deadLetter());
+		// The nearest class, and the outermost exception.
+		assertThat(decide(handler, new IllegalArgumentException(), false)).isEqualTo(FailureAction.deadLetter());
+		assertThat(decide(handler, new QueryTimeoutException("late", new IllegalStateException()), false))
+			.isEqualTo(retry);
+		assertThat(decide(handler, new IllegalStateException(new QueryTimeoutException("late")), false))
+			.isEqualTo(FailureAction.deadLetter());
+		assertThat(decide(handler, new IOException(), false)).isEqualTo(retry);
+		assertThat(decide(handler, new RetryMessageException(Duration.ZERO), false))
+			.isEqualTo(FailureAction.retry(Duration.ZERO));
+		assertThatIllegalArgumentException()
+			.isThrownBy(() -> new RetryRules(Set.of(IOException.class), Set.of(IOException.class)))
+			.withMessageContaining("java.io.IOException");
+	}
+
+	@Test
+	void oneOfSeveralIsNotHopelessForAllOfThem() {
+		assertThat(decide(this.handler, new ClassCastException(), true))
+			.isEqualTo(FailureAction.retry(Duration.ofSeconds(5)));
+		assertThat(decide(this.handler, new RejectMessageException("all of them"), true))
+			.isEqualTo(FailureAction.deadLetter());
+	}
+
+	@Test
 	void chainThatBitesItsTailEnds() {
 		Exception first = new IllegalStateException("first");
 		Exception second = new IllegalStateException("second", first);
@@ -141,6 +176,12 @@ class DefaultPgqueErrorHandlerTests {
 		PgqueMessage message = new PgqueMessage(1, 2, "queue", "consumer", "type", "payload", retryCount,
 				OffsetDateTime.now(), null, null, null, null, Map.of());
 		return this.handler.handle(failure, message, new FailureContext("listener", 2, false));
+	}
+
+	private static FailureAction decide(PgqueErrorHandler handler, Exception failure, boolean wholeBatch) {
+		PgqueMessage message = new PgqueMessage(1, 2, "queue", "consumer", "type", "payload", null,
+				OffsetDateTime.now(), null, null, null, null, Map.of());
+		return handler.handle(failure, message, new FailureContext("listener", 2, wholeBatch));
 	}
 
 }
