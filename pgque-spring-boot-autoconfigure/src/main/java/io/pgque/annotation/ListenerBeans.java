@@ -1,5 +1,7 @@
 package io.pgque.annotation;
 
+import java.lang.annotation.Annotation;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
@@ -20,6 +22,9 @@ import org.springframework.stereotype.Component;
  * Finds out which class is behind a bean, without creating the bean.
  */
 final class ListenerBeans {
+
+	private static final List<Class<? extends Annotation>> CANDIDATES = List.of(PgqueListener.class,
+			PgqueHandler.class);
 
 	private final ConfigurableListableBeanFactory beanFactory;
 
@@ -67,7 +72,7 @@ final class ListenerBeans {
 	}
 
 	private boolean mayListen(Class<?> type) {
-		return !this.others.contains(type) && AnnotationUtils.isCandidateClass(type, PgqueListener.class)
+		return !this.others.contains(type) && AnnotationUtils.isCandidateClass(type, CANDIDATES)
 				&& (!type.getName().startsWith("org.springframework.")
 						|| AnnotatedElementUtils.isAnnotated(type, Component.class));
 	}

@@ -11,7 +11,8 @@ import org.springframework.core.annotation.AliasFor;
 import org.springframework.messaging.handler.annotation.MessageMapping;
 
 /**
- * Makes a method a handler of the messages of a queue.
+ * Makes a method a handler of the messages of a queue. On a class, it does so for each
+ * method with {@link PgqueHandler}.
  *
  * <pre class="code">
  * &#064;PgqueListener(queue = "orders", consumer = "billing")
@@ -31,7 +32,9 @@ import org.springframework.messaging.handler.annotation.MessageMapping;
  * {@link io.pgque.core.PgqueMessage}, a Spring
  * {@link org.springframework.messaging.Message}, and parameters with
  * {@link org.springframework.messaging.handler.annotation.Header @Header} or
- * {@link org.springframework.messaging.handler.annotation.Headers @Headers}. When it
+ * {@link org.springframework.messaging.handler.annotation.Headers @Headers}. A method
+ * with a list of payloads, of {@code PgqueMessage}s or of {@code Message}s, or with a
+ * {@link io.pgque.listener.PgqueBatch}, takes several messages at a time. When it
  * returns, the message is done. When it throws, the error handler decides; by default the
  * message comes again later, and becomes a dead letter after the {@code max_retries} of
  * its queue. The method runs outside of any transaction and may be called more than once
@@ -44,7 +47,7 @@ import org.springframework.messaging.handler.annotation.MessageMapping;
  * @since 0.1.0
  * @see EnablePgque
  */
-@Target({ ElementType.METHOD, ElementType.ANNOTATION_TYPE })
+@Target({ ElementType.TYPE, ElementType.METHOD, ElementType.ANNOTATION_TYPE })
 @Retention(RetentionPolicy.RUNTIME)
 @Documented
 @Repeatable(PgqueListeners.class)
@@ -106,6 +109,21 @@ public @interface PgqueListener {
 	 * @return the bean name, empty for the default of the factory
 	 */
 	String errorHandler() default "";
+
+	/**
+	 * The {@link io.pgque.listener.PgqueMessageFilter} of this method: the name of a
+	 * bean, or an expression that gives one. Messages that it does not accept count as
+	 * processed.
+	 * @return the bean name, empty for none
+	 */
+	String filter() default "";
+
+	/**
+	 * The {@link io.pgque.config.PgqueContainerCustomizer} that changes how the container
+	 * works: the name of a bean, or an expression that gives one.
+	 * @return the bean name, empty for none
+	 */
+	String containerCustomizer() default "";
 
 	/**
 	 * Who says that a message is done: {@code batch}, the container when the method

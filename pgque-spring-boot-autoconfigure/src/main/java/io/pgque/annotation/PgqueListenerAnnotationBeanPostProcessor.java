@@ -1,20 +1,21 @@
 package io.pgque.annotation;
 
-import java.lang.reflect.Method;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 
 import io.pgque.config.MethodPgqueListenerEndpoint;
+import io.pgque.config.PgqueContainerCustomizer;
 import io.pgque.config.PgqueListenerBeanNames;
+import io.pgque.config.PgqueListenerConfigurer;
 import io.pgque.config.PgqueListenerContainerFactory;
 import io.pgque.config.PgqueListenerEndpointRegistrar;
 import io.pgque.config.PgqueListenerEndpointRegistry;
 import io.pgque.listener.AckMode;
 import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.PgqueErrorHandler;
+import io.pgque.listener.PgqueMessageFilter;
 import io.pgque.listener.adapter.ListenerMethod;
 import org.jspecify.annotations.Nullable;
 
@@ -25,9 +26,7 @@ import org.springframework.beans.factory.NoSuchBeanDefinitionException;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
-import org.springframework.core.MethodIntrospector;
 import org.springframework.core.Ordered;
-import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.util.Assert;
 
 /**
@@ -83,6 +82,10 @@ public class PgqueListenerAnnotationBeanPostProcessor
 				process(context, registrar, beanName, targetClass);
 			}
 		}
+		context.beanFactory()
+			.getBeanProvider(PgqueListenerConfigurer.class)
+			.orderedStream()
+			.forEach((configurer) -> configurer.configurePgqueListeners(registrar));
 		this.allSingletonsThere = true;
 		registrar.registerContainers();
 	}
@@ -108,19 +111,16 @@ public class PgqueListenerAnnotationBeanPostProcessor
 	}
 
 	private static PgqueListenerEndpointRegistrar registrar(Context context) {
-		return new PgqueListenerEndpointRegistrar(context.beanFactory()
+		PgqueListenerEndpointRegistrar registrar = new PgqueListenerEndpointRegistrar(context.beanFactory()
 			.getBean(PgqueListenerBeanNames.ENDPOINT_REGISTRY, PgqueListenerEndpointRegistry.class));
+		registrar.setDefaultContainerFactory(() -> defaultFactory(context, "A registered listener"));
+		return registrar;
 	}
 
 	private void process(Context context, PgqueListenerEndpointRegistrar registrar, String beanName,
 			Class<?> targetClass) {
-		Map<Method, Set<PgqueListener>> methods = MethodIntrospector.selectMethods(targetClass,
-				(MethodIntrospector.MetadataLookup<Set<PgqueListener>>) (method) -> {
-					Set<PgqueListener> annotations = AnnotatedElementUtils.findMergedRepeatableAnnotations(method,
-							PgqueListener.class, PgqueListeners.class);
-					return annotations.isEmpty() ? null : annotations;
-				});
-		if (methods.isEmpty()) {
+		List<DeclaredListener> listeners = DeclaredListener.of(targetClass);
+		if (listeners.isEmpty()) {
 			context.beans().hasNone(targetClass);
 			return;
 		}
@@ -128,22 +128,21 @@ public class PgqueListenerAnnotationBeanPostProcessor
 			return;
 		}
 		Supplier<Object> supplier = context.beans().supplier(beanName);
-		methods.forEach((method, annotations) -> {
-			for (PgqueListener annotation : annotations) {
-				AnnotationValues values = new AnnotationValues(context.beanFactory(),
-						ListenerMethod.describe(method, targetClass));
-				ListenerMethod listener = ListenerMethod.of(supplier, method, targetClass,
-						values.truth("batch", annotation.batch()));
-				if (context.beanFactory().isSingleton(beanName) && !this.allSingletonsThere) {
-					listener.checkInvocableOn(supplier.get().getClass());
-				}
-				register(context, registrar, listener, values, annotation);
+		for (DeclaredListener declared : listeners) {
+			AnnotationValues values = new AnnotationValues(context.beanFactory(),
+					ListenerMethod.describe(declared.method(), targetClass));
+			ListenerMethod listener = ListenerMethod.of(supplier, declared.method(), targetClass,
+					values.truth("batch", declared.annotation().batch()));
+			if (context.beanFactory().isSingleton(beanName) && !this.allSingletonsThere) {
+				listener.checkInvocableOn(supplier.get().getClass());
 			}
-		});
+			register(context, registrar, listener, values, declared);
+		}
 	}
 
 	private static void register(Context context, PgqueListenerEndpointRegistrar registrar, ListenerMethod listener,
-			AnnotationValues values, PgqueListener annotation) {
+			AnnotationValues values, DeclaredListener declared) {
+		PgqueListener annotation = declared.annotation();
 		String description = listener.getDescription();
 		String queue = values.text("queue", annotation.queue());
 		if (queue == null) {
@@ -154,8 +153,11 @@ public class PgqueListenerAnnotationBeanPostProcessor
 		endpoint.setBeanFactory(context.beanFactory());
 		endpoint.setId(values.text("id", annotation.id()));
 		endpoint.setConsumer(values.text("consumer", annotation.consumer()));
-		endpoint.setTypes(values.texts("types", annotation.types()));
+		endpoint.setTypes(values.texts("types", declared.types()));
 		endpoint.setAutoStartup(values.truth("autoStartup", annotation.autoStartup()));
+		endpoint.setFilter(values.bean("filter", annotation.filter(), PgqueMessageFilter.class));
+		endpoint.setContainerCustomizer(
+				values.bean("containerCustomizer", annotation.containerCustomizer(), PgqueContainerCustomizer.class));
 		endpoint.setAckMode(values.choice("ackMode", annotation.ackMode(), AckMode.class));
 		endpoint.setErrorHandler(values.bean("errorHandler", annotation.errorHandler(), PgqueErrorHandler.class));
 		registrar.registerEndpoint(endpoint, factory(context, values, annotation, description));
@@ -168,13 +170,17 @@ public class PgqueListenerAnnotationBeanPostProcessor
 		if (factory != null) {
 			return factory;
 		}
+		return defaultFactory(context, "Listener method " + description);
+	}
+
+	private static PgqueListenerContainerFactory<?> defaultFactory(Context context, String listener) {
 		try {
 			return context.beanFactory()
 				.getBean(PgqueListenerBeanNames.DEFAULT_CONTAINER_FACTORY, PgqueListenerContainerFactory.class);
 		}
 		catch (NoSuchBeanDefinitionException ex) {
 			throw new InvalidListenerException(
-					"Listener method " + description + " has no container factory: there is no bean '"
+					listener + " has no container factory: there is no bean '"
 							+ PgqueListenerBeanNames.DEFAULT_CONTAINER_FACTORY + "'",
 					"Define it as a DefaultPgqueListenerContainerFactory, or set 'containerFactory'", ex);
 		}

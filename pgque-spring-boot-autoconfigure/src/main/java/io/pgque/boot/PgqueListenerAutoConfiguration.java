@@ -17,7 +17,9 @@ import io.pgque.listener.BackOffSettings;
 import io.pgque.listener.InstanceHeartbeat;
 import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.PgqueContainerProperties;
+import io.pgque.listener.PgqueBatchInterceptor;
 import io.pgque.listener.PgqueErrorHandler;
+import io.pgque.listener.PgqueMessageInterceptor;
 import io.pgque.listener.RetryRules;
 import io.pgque.listener.WakeupListener;
 import io.pgque.support.converter.PgqueMessageConverter;
@@ -64,7 +66,9 @@ public final class PgqueListenerAutoConfiguration {
 	DefaultPgqueListenerContainerFactory pgqueListenerContainerFactory(ChosenDataSource chosen,
 			PgqueProperties properties, PgqueAdminOperations admin, PgqueMessageConverter converter,
 			PgqueEventTypeResolver eventTypeResolver, ObjectProvider<PgqueErrorHandler> errorHandlers,
-			ObjectProvider<WakeupListener> wakeupListeners, InstanceHeartbeat heartbeat,
+			ObjectProvider<PgqueMessageInterceptor> messageInterceptors,
+			ObjectProvider<PgqueBatchInterceptor> batchInterceptors, ObjectProvider<WakeupListener> wakeupListeners,
+			InstanceHeartbeat heartbeat,
 			ObjectProvider<PgqueContainerFactoryCustomizer> customizers, Environment environment) {
 		DefaultPgqueListenerContainerFactory factory = new DefaultPgqueListenerContainerFactory(
 				new PgqueClient(chosen.dataSource(), STATEMENT_TIMEOUT), admin, converter, eventTypeResolver);
@@ -74,6 +78,8 @@ public final class PgqueListenerAutoConfiguration {
 		factory.setDefaultConsumer(StringUtils.hasText(listener.consumer()) ? listener.consumer()
 				: environment.getProperty("spring.application.name"));
 		factory.setErrorHandlerSupplier(() -> chosen(errorHandlers));
+		factory.setMessageInterceptors(messageInterceptors.orderedStream().toList());
+		factory.setBatchInterceptors(batchInterceptors.orderedStream().toList());
 		factory.setWakeupListener(wakeupListeners.getIfUnique());
 		factory.setInstanceHeartbeat(heartbeat);
 		customizers.orderedStream().forEach((customizer) -> customizer.customize(factory));

@@ -6,6 +6,7 @@ import java.util.Set;
 
 import io.pgque.listener.AckMode;
 import io.pgque.listener.PgqueErrorHandler;
+import io.pgque.listener.PgqueMessageFilter;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.util.Assert;
@@ -32,6 +33,10 @@ public abstract sealed class AbstractPgqueListenerEndpoint implements PgqueListe
 	private @Nullable PgqueErrorHandler errorHandler;
 
 	private @Nullable AckMode ackMode;
+
+	private @Nullable PgqueMessageFilter filter;
+
+	private @Nullable PgqueContainerCustomizer containerCustomizer;
 
 	/**
 	 * Create an endpoint.
@@ -90,6 +95,22 @@ public abstract sealed class AbstractPgqueListenerEndpoint implements PgqueListe
 		this.ackMode = ackMode;
 	}
 
+	/**
+	 * Set which messages the handler is to have.
+	 * @param filter the filter, {@code null} for all
+	 */
+	public void setFilter(@Nullable PgqueMessageFilter filter) {
+		this.filter = filter;
+	}
+
+	/**
+	 * Set what changes the properties of the container.
+	 * @param containerCustomizer the customizer, {@code null} for none
+	 */
+	public void setContainerCustomizer(@Nullable PgqueContainerCustomizer containerCustomizer) {
+		this.containerCustomizer = containerCustomizer;
+	}
+
 	@Override
 	public @Nullable String getId() {
 		return this.id;
@@ -123,6 +144,16 @@ public abstract sealed class AbstractPgqueListenerEndpoint implements PgqueListe
 	@Override
 	public @Nullable AckMode getAckMode() {
 		return this.ackMode;
+	}
+
+	@Override
+	public @Nullable PgqueMessageFilter getFilter() {
+		return this.filter;
+	}
+
+	@Override
+	public @Nullable PgqueContainerCustomizer getContainerCustomizer() {
+		return this.containerCustomizer;
 	}
 
 	@Override

@@ -1,5 +1,6 @@
 package io.pgque.config;
 
+import java.util.List;
 import java.util.function.Supplier;
 
 import io.pgque.client.PgqueClient;
@@ -9,7 +10,9 @@ import io.pgque.listener.DefaultPgqueErrorHandler;
 import io.pgque.listener.DefaultPgqueMessageListenerContainer;
 import io.pgque.listener.InstanceHeartbeat;
 import io.pgque.listener.PgqueContainerProperties;
+import io.pgque.listener.PgqueBatchInterceptor;
 import io.pgque.listener.PgqueErrorHandler;
+import io.pgque.listener.PgqueMessageInterceptor;
 import io.pgque.listener.WakeupListener;
 import io.pgque.support.converter.PgqueMessageConverter;
 import org.jspecify.annotations.Nullable;
@@ -37,6 +40,10 @@ public class DefaultPgqueListenerContainerFactory
 	private final PgqueContainerProperties containerProperties = new PgqueContainerProperties();
 
 	private Supplier<@Nullable PgqueErrorHandler> errorHandler = () -> null;
+
+	private List<PgqueMessageInterceptor> messageInterceptors = List.of();
+
+	private List<PgqueBatchInterceptor> batchInterceptors = List.of();
 
 	private @Nullable String defaultConsumer;
 
@@ -97,6 +104,22 @@ public class DefaultPgqueListenerContainerFactory
 	}
 
 	/**
+	 * Set what is called around handlers of one message.
+	 * @param interceptors the interceptors, in their order
+	 */
+	public void setMessageInterceptors(List<PgqueMessageInterceptor> interceptors) {
+		this.messageInterceptors = List.copyOf(interceptors);
+	}
+
+	/**
+	 * Set what is called around handlers of several messages.
+	 * @param interceptors the interceptors, in their order
+	 */
+	public void setBatchInterceptors(List<PgqueBatchInterceptor> interceptors) {
+		this.batchInterceptors = List.copyOf(interceptors);
+	}
+
+	/**
 	 * Set the consumer of listeners that name none.
 	 * @param defaultConsumer the consumer name, {@code null} for none
 	 */
@@ -143,11 +166,16 @@ public class DefaultPgqueListenerContainerFactory
 	public DefaultPgqueMessageListenerContainer createContainer(PgqueListenerGroup group) {
 		PgqueContainerProperties properties = new PgqueContainerProperties(this.containerProperties);
 		properties.setAckMode(group.getAckMode(properties.getAckMode()));
+		PgqueContainerCustomizer customizer = group.getContainerCustomizer();
+		if (customizer != null) {
+			customizer.customize(group.getIdentity(), properties);
+		}
 		DefaultPgqueMessageListenerContainer container = new DefaultPgqueMessageListenerContainer(group.getIdentity(),
 				this.client, this.admin, group.createRoutes(this.messageConverter, this.eventTypeResolver),
 				errorHandler(group, properties), properties);
 		Boolean autoStartup = group.getAutoStartup();
 		container.setAutoStartup((autoStartup != null) ? autoStartup : this.autoStartup);
+		container.setInterceptors(this.messageInterceptors, this.batchInterceptors);
 		container.setWakeupListener(this.wakeupListener);
 		if (this.heartbeat != null) {
 			container.setInstanceHeartbeat(this.heartbeat);

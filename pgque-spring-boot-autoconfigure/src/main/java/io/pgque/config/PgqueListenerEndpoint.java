@@ -6,6 +6,7 @@ import java.util.Set;
 import io.pgque.listener.AckMode;
 import io.pgque.listener.GenericPgqueListener;
 import io.pgque.listener.PgqueErrorHandler;
+import io.pgque.listener.PgqueMessageFilter;
 import io.pgque.support.converter.PgqueMessageConverter;
 import org.jspecify.annotations.Nullable;
 
@@ -60,6 +61,18 @@ public interface PgqueListenerEndpoint {
 	 * @return the error handler, or {@code null} for that of the container factory
 	 */
 	@Nullable PgqueErrorHandler getErrorHandler();
+
+	/**
+	 * Return which messages the handler is to have.
+	 * @return the filter, or {@code null} for all
+	 */
+	@Nullable PgqueMessageFilter getFilter();
+
+	/**
+	 * Return what changes the properties of the container.
+	 * @return the customizer, or {@code null} for none
+	 */
+	@Nullable PgqueContainerCustomizer getContainerCustomizer();
 
 	/**
 	 * Return who says that a message is done.

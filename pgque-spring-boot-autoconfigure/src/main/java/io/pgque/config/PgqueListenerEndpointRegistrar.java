@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 
 import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.PgqueMessageListenerContainer;
@@ -23,6 +24,8 @@ public class PgqueListenerEndpointRegistrar {
 
 	private final List<Entry> entries = new ArrayList<>();
 
+	private @Nullable Supplier<PgqueListenerContainerFactory<?>> defaultFactory;
+
 	/**
 	 * Create a registrar.
 	 * @param registry where containers are registered
@@ -30,6 +33,23 @@ public class PgqueListenerEndpointRegistrar {
 	public PgqueListenerEndpointRegistrar(PgqueListenerEndpointRegistry registry) {
 		Assert.notNull(registry, "registry must not be null");
 		this.registry = registry;
+	}
+
+	/**
+	 * Set what gives the factory of endpoints that are registered without one.
+	 * @param defaultFactory gives the factory
+	 */
+	public void setDefaultContainerFactory(Supplier<PgqueListenerContainerFactory<?>> defaultFactory) {
+		this.defaultFactory = defaultFactory;
+	}
+
+	/**
+	 * Add an endpoint whose container the default factory creates.
+	 * @param endpoint the endpoint
+	 */
+	public void registerEndpoint(PgqueListenerEndpoint endpoint) {
+		Assert.state(this.defaultFactory != null, "There is no default container factory; name one");
+		registerEndpoint(endpoint, this.defaultFactory.get());
 	}
 
 	/**

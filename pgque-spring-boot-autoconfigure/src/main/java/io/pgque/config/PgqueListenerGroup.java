@@ -41,6 +41,8 @@ public final class PgqueListenerGroup {
 
 	private final @Nullable AckMode ackMode;
 
+	private final @Nullable PgqueContainerCustomizer containerCustomizer;
+
 	private PgqueListenerGroup(String consumer, List<PgqueListenerEndpoint> endpoints) {
 		this.endpoints = List.copyOf(endpoints);
 		PgqueListenerEndpoint first = endpoints.get(0);
@@ -49,6 +51,7 @@ public final class PgqueListenerGroup {
 		this.autoStartup = common("autoStartup", PgqueListenerEndpoint::getAutoStartup);
 		this.errorHandler = common("errorHandler", PgqueListenerEndpoint::getErrorHandler);
 		this.ackMode = common("ackMode", PgqueListenerEndpoint::getAckMode);
+		this.containerCustomizer = common("containerCustomizer", PgqueListenerEndpoint::getContainerCustomizer);
 	}
 
 	/**
@@ -121,6 +124,14 @@ public final class PgqueListenerGroup {
 	}
 
 	/**
+	 * Return what changes the properties of the container.
+	 * @return the customizer, or {@code null} for none
+	 */
+	public @Nullable PgqueContainerCustomizer getContainerCustomizer() {
+		return this.containerCustomizer;
+	}
+
+	/**
 	 * Return who says that a message is done.
 	 * @param defaultMode the mode of the container factory
 	 * @return the mode
@@ -182,10 +193,11 @@ public final class PgqueListenerGroup {
 			PgqueMessageConverter converter, PgqueEventTypeResolver typeResolver) {
 		GenericPgqueListener listener = endpoint.createListener(converter);
 		if (!endpoint.getTypes().isEmpty()) {
-			return new Route(endpoint.getDescription(), Route.Kind.FILTER, endpoint.getTypes(), listener);
+			return new Route(endpoint.getDescription(), Route.Kind.FILTER, endpoint.getTypes(), listener,
+					endpoint.getFilter());
 		}
 		if (untyped.size() == 1) {
-			return new Route(endpoint.getDescription(), Route.Kind.REST, Set.of(), listener);
+			return new Route(endpoint.getDescription(), Route.Kind.REST, Set.of(), listener, endpoint.getFilter());
 		}
 		Class<?> payloadClass = ResolvableType.forType(endpoint.getPayloadType()).resolve();
 		if (payloadClass == null || payloadClass == Object.class) {
@@ -197,7 +209,7 @@ public final class PgqueListenerGroup {
 					"State 'types', or let one of them have another consumer");
 		}
 		return new Route(endpoint.getDescription(), Route.Kind.PAYLOAD, Set.of(typeResolver.resolve(payloadClass)),
-				listener);
+				listener, endpoint.getFilter());
 	}
 
 }

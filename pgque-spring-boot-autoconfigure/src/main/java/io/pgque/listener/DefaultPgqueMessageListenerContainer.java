@@ -1,6 +1,7 @@
 package io.pgque.listener;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 
@@ -111,6 +112,15 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	 */
 	public void setApplicationEventPublisher(@Nullable ApplicationEventPublisher eventPublisher) {
 		this.eventPublisher = eventPublisher;
+	}
+
+	/**
+	 * Set what is called around handlers.
+	 * @param messages around handlers of one message, in their order
+	 * @param batches around handlers of several messages, in their order
+	 */
+	public void setInterceptors(List<PgqueMessageInterceptor> messages, List<PgqueBatchInterceptor> batches) {
+		this.dispatcher.setInterceptors(new Interceptors(messages, batches));
 	}
 
 	/**

@@ -76,9 +76,11 @@ public final class EventRoutes {
 	 * @param kind where the types come from
 	 * @param types the event types that the handler takes
 	 * @param listener the handler
+	 * @param filter which messages the handler is to have, {@code null} for all
 	 * @since 0.1.0
 	 */
-	public record Route(String description, Kind kind, Set<String> types, GenericPgqueListener listener) {
+	public record Route(String description, Kind kind, Set<String> types, GenericPgqueListener listener,
+			@Nullable PgqueMessageFilter filter) {
 
 		/**
 		 * Create a route.
@@ -86,6 +88,17 @@ public final class EventRoutes {
 		public Route {
 			types = Set.copyOf(types);
 			Assert.isTrue(types.isEmpty() == (kind == Kind.REST), "Only the rest goes without types");
+		}
+
+		/**
+		 * Create a route without a filter.
+		 * @param description what error messages call the handler
+		 * @param kind where the types come from
+		 * @param types the event types that the handler takes
+		 * @param listener the handler
+		 */
+		public Route(String description, Kind kind, Set<String> types, GenericPgqueListener listener) {
+			this(description, kind, types, listener, null);
 		}
 
 		/**

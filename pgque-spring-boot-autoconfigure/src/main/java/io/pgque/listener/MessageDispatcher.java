@@ -32,12 +32,18 @@ final class MessageDispatcher {
 
 	private final Set<String> reportedTypes = ConcurrentHashMap.newKeySet();
 
+	private volatile Interceptors interceptors = Interceptors.NONE;
+
 	MessageDispatcher(ListenerIdentity identity, EventRoutes routes, UnknownTypePolicy unknownTypePolicy,
 			PgqueErrorHandler errorHandler) {
 		this.identity = identity;
 		this.routes = routes;
 		this.unknownTypePolicy = unknownTypePolicy;
 		this.errorHandler = errorHandler;
+	}
+
+	void setInterceptors(Interceptors interceptors) {
+		this.interceptors = interceptors;
 	}
 
 	/**
@@ -50,7 +56,28 @@ final class MessageDispatcher {
 	}
 
 	/**
-	 * Let a message be handled by a listener that takes one at a time.
+	 * Look whether a message gets to a handler at all.
+	 * @return {@code null} when it does; otherwise its outcome
+	 */
+	@Nullable Outcome screen(PgqueMessage message) {
+		EventRoutes.Route route = this.routes.find(message.type());
+		if (route == null) {
+			return unknownType(message);
+		}
+		PgqueMessageFilter filter = route.filter();
+		if (filter == null) {
+			return null;
+		}
+		boolean[] accepted = new boolean[1];
+		Exception failure = call(() -> accepted[0] = filter.accept(message), message);
+		if (failure != null) {
+			return failed(failure, message);
+		}
+		return accepted[0] ? null : Outcome.SKIPPED;
+	}
+
+	/**
+	 * Let a message be handled by a listener that takes one at a time. Screen it before.
 	 * @param acknowledgment through which the handler may acknowledge
 	 * @param interrupted whether the container has interrupted the handler; what that
 	 * throws then is no failure
@@ -58,10 +85,11 @@ final class MessageDispatcher {
 	 */
 	Outcome dispatch(PgqueMessage message, Acknowledgment acknowledgment, BooleanSupplier interrupted) {
 		EventRoutes.Route route = this.routes.find(message.type());
-		if (route == null) {
-			return unknownType(message);
-		}
-		Exception failure = call(() -> call(route.listener(), message, acknowledgment), message);
+		Assert.state(route != null, "No handler takes this type");
+		Exception failure = call(() -> this.interceptors.call(message, () -> {
+			call(route.listener(), message, acknowledgment);
+			return null;
+		}), message);
 		if (failure == null) {
 			return Outcome.HANDLED;
 		}
@@ -79,12 +107,15 @@ final class MessageDispatcher {
 	}
 
 	/**
-	 * Let messages be handled together.
+	 * Let messages be handled together. Screen them before.
 	 * @return what the listener has thrown, {@code null} when it returned; only a
 	 * {@link VirtualMachineError} is thrown
 	 */
 	@Nullable Exception dispatch(PgqueBatchListener listener, PgqueBatch batch) {
-		return call(() -> listener.onBatch(batch), batch.messages().get(0));
+		return call(() -> this.interceptors.call(batch.messages(), () -> {
+			listener.onBatch(batch);
+			return null;
+		}), batch.messages().get(0));
 	}
 
 	private @Nullable Exception call(HandlerCall handler, PgqueMessage message) {

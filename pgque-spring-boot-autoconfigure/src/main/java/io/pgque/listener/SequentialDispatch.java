@@ -34,25 +34,41 @@ final class SequentialDispatch implements DispatchStrategy {
 
 	@Override
 	public @Nullable BatchEnd dispatch(List<PgqueMessage> messages, BatchRun run) {
-		int next = 0;
-		BatchEnd end = null;
-		while (end == null && next < messages.size()) {
-			PgqueMessage message = messages.get(next);
-			PgqueBatchListener listener = this.dispatcher.batchListener(message);
-			if (listener == null) {
-				end = dispatch(message, run);
-				next++;
+		Collected collected = new Collected(null, List.of());
+		for (PgqueMessage message : messages) {
+			if (!this.control.beginHandling()) {
+				return BatchEnd.CONTINUE;
 			}
-			else {
-				int first = next;
-				do {
-					next++;
-				}
-				while (next < messages.size() && this.dispatcher.batchListener(messages.get(next)) == listener);
-				end = dispatch(listener, messages.subList(first, next), run);
+			Outcome screened = screen(message);
+			PgqueBatchListener listener = (screened == null) ? this.dispatcher.batchListener(message) : null;
+			BatchEnd end = null;
+			if (listener != collected.listener() && !(screened instanceof Outcome.Skipped)) {
+				end = dispatch(collected, run);
+				collected = new Collected(listener, new ArrayList<>());
+			}
+			if (end == null && screened != null) {
+				end = run.note(message, screened);
+			}
+			else if (end == null && listener == null) {
+				end = dispatch(message, run);
+			}
+			else if (end == null) {
+				collected.messages().add(message);
+			}
+			if (end != null) {
+				return end;
 			}
 		}
-		return end;
+		return dispatch(collected, run);
+	}
+
+	private @Nullable Outcome screen(PgqueMessage message) {
+		try {
+			return this.dispatcher.screen(message);
+		}
+		finally {
+			this.control.begin(LoopControl.Activity.IDLE);
+		}
 	}
 
 	private @Nullable BatchEnd dispatch(PgqueMessage message, BatchRun run) {
@@ -88,10 +104,11 @@ final class SequentialDispatch implements DispatchStrategy {
 	 * Hand over several messages; after a failure that names one of them, those behind it
 	 * again.
 	 */
-	private @Nullable BatchEnd dispatch(PgqueBatchListener listener, List<PgqueMessage> messages, BatchRun run) {
-		List<PgqueMessage> rest = messages;
+	private @Nullable BatchEnd dispatch(Collected collected, BatchRun run) {
+		PgqueBatchListener listener = collected.listener();
+		List<PgqueMessage> rest = collected.messages();
 		BatchEnd end = null;
-		while (end == null && !rest.isEmpty()) {
+		while (listener != null && end == null && !rest.isEmpty()) {
 			if (!this.control.beginHandling()) {
 				return BatchEnd.CONTINUE;
 			}
@@ -187,6 +204,15 @@ final class SequentialDispatch implements DispatchStrategy {
 			}
 		}
 		return end;
+	}
+
+	/**
+	 * Messages that follow each other and go to the same listener.
+	 *
+	 * @param listener the listener, {@code null} when there is none
+	 * @param messages the messages
+	 */
+	private record Collected(@Nullable PgqueBatchListener listener, List<PgqueMessage> messages) {
 	}
 
 }

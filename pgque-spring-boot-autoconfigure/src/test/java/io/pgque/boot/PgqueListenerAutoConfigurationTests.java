@@ -38,10 +38,12 @@ import io.pgque.listener.InstanceHeartbeat;
 import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueErrorHandler;
+import io.pgque.listener.PgqueMessageInterceptor;
 import io.pgque.listener.PgqueMessageListenerContainer;
 import io.pgque.listener.RetryRules;
 import io.pgque.listener.UnknownTypePolicy;
 import io.pgque.listener.WakeupListener;
+import io.pgque.support.ReceivedMessage;
 import io.pgque.support.header.HeaderColumn;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
@@ -399,6 +401,23 @@ class PgqueListenerAutoConfigurationTests {
 					(definition) -> definition.setPrimary(true))
 			.run((context) -> assertThat(context).hasNotFailed());
 		several.withBean(NamesItsHandler.class).run((context) -> assertThat(context).hasNotFailed());
+	}
+
+	@Test
+	void interceptorBeansAreCalled() {
+		List<String> calls = new CopyOnWriteArrayList<>();
+		this.runner.withBean(Orders.class).withBean(PgqueMessageInterceptor.class, () -> new PgqueMessageInterceptor() {
+
+			@Override
+			public void before(ReceivedMessage message) {
+				calls.add("before " + message.queue());
+			}
+
+		}).run((context) -> {
+			context.getBean(PgqueTemplate.class).send("orders", new OrderPlaced(7));
+			await().until(() -> calls.size() == 2);
+			assertThat(calls).containsOnly("before orders");
+		});
 	}
 
 	@Test

@@ -27,10 +27,12 @@ import io.pgque.listener.PgqueMessageListener;
 import io.pgque.support.ReceivedMessage;
 import io.pgque.support.converter.Jackson2MessageConverter;
 import io.pgque.support.header.PgqueHeaders;
+import kotlin.coroutines.Continuation;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.reactivestreams.Publisher;
 
 import org.springframework.messaging.Message;
 import org.springframework.messaging.MessageHeaders;
@@ -155,7 +157,8 @@ class ListenerMethodTests {
 
 	@ParameterizedTest
 	@ValueSource(strings = { "twoPayloads", "mixed", "streams", "stream", "optionalPayload", "otherMessage",
-			"headersNoMap", "valid", "expression", "future", "completable", "publisher", "async", "sendTo" })
+			"headersNoMap", "valid", "expression", "future", "completable", "publisher", "reactive", "suspend", "async",
+			"sendTo" })
 	void whatCannotWorkIsRefusedWithTheSignature(String method) {
 		assertThatExceptionOfType(InvalidListenerException.class).isThrownBy(() -> listener(Refused.class, method))
 			.withMessageContaining(Refused.class.getName() + "." + method + "(")
@@ -332,6 +335,14 @@ class ListenerMethodTests {
 		void valid(@Valid Order order) {
 		}
 
+		Mono<String> reactive(String payload) {
+			return new Mono<>();
+		}
+
+		Object suspend(String payload, Continuation<? super String> continuation) {
+			return payload;
+		}
+
 		void expression(@Payload("id") String id) {
 		}
 
@@ -369,6 +380,10 @@ class ListenerMethodTests {
 
 		void handle(String payload) {
 		}
+
+	}
+
+	static class Mono<T> implements Publisher<T> {
 
 	}
 
