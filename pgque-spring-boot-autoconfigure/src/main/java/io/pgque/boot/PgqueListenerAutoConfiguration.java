@@ -68,8 +68,8 @@ public final class PgqueListenerAutoConfiguration {
 			PgqueEventTypeResolver eventTypeResolver, ObjectProvider<PgqueErrorHandler> errorHandlers,
 			ObjectProvider<PgqueMessageInterceptor> messageInterceptors,
 			ObjectProvider<PgqueBatchInterceptor> batchInterceptors, ObjectProvider<WakeupListener> wakeupListeners,
-			InstanceHeartbeat heartbeat,
-			ObjectProvider<PgqueContainerFactoryCustomizer> customizers, Environment environment) {
+			InstanceHeartbeat heartbeat, ObjectProvider<PgqueContainerFactoryCustomizer> customizers,
+			Environment environment) {
 		DefaultPgqueListenerContainerFactory factory = new DefaultPgqueListenerContainerFactory(
 				new PgqueClient(chosen.dataSource(), STATEMENT_TIMEOUT), admin, converter, eventTypeResolver);
 		PgqueProperties.Listener listener = properties.listener();

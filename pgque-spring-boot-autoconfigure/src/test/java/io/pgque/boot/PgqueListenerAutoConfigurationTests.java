@@ -280,11 +280,10 @@ class PgqueListenerAutoConfigurationTests {
 					"pgque.listener.page-size=7", "pgque.listener.page-bytes=1KB",
 					"pgque.listener.unknown-type-policy=skip", "pgque.listener.shutdown-timeout=4s",
 					"pgque.listener.subscribe=false", "pgque.headers.column=none", "pgque.listener.wakeup=poll",
-					"pgque.listener.failure-brake.threshold=3",
-					"pgque.listener.failure-brake.pause=6s", "pgque.listener.failure-brake.max-pause=7s",
-					"pgque.listener.retry.delay=8s", "pgque.listener.retry.multiplier=3",
-					"pgque.listener.retry.max-delay=9s", "pgque.listener.retry.jitter=1s",
-					"pgque.listener.retry.includes=java.io.IOException",
+					"pgque.listener.failure-brake.threshold=3", "pgque.listener.failure-brake.pause=6s",
+					"pgque.listener.failure-brake.max-pause=7s", "pgque.listener.retry.delay=8s",
+					"pgque.listener.retry.multiplier=3", "pgque.listener.retry.max-delay=9s",
+					"pgque.listener.retry.jitter=1s", "pgque.listener.retry.includes=java.io.IOException",
 					"pgque.listener.retry.excludes=java.lang.IllegalStateException,java.lang.Error")
 			.run((context) -> {
 				assertThat(context).doesNotHaveBean(WakeupListener.class);
