@@ -17,6 +17,7 @@ import io.pgque.core.PgqueEventTypeResolver;
 import io.pgque.core.PgqueOperations;
 import io.pgque.core.PgqueQueue;
 import io.pgque.core.PgqueTemplate;
+import io.pgque.core.SendObserver;
 import io.pgque.core.SimpleEventTypeResolver;
 import io.pgque.support.converter.Jackson2MessageConverter;
 import io.pgque.support.converter.Jackson3MessageConverter;
@@ -73,11 +74,13 @@ public final class PgqueAutoConfiguration {
 	@ConditionalOnMissingBean(PgqueOperations.class)
 	@DependsOnDatabaseInitialization
 	PgqueTemplate pgqueTemplate(ChosenDataSource chosen, PgqueProperties properties, PgqueMessageConverter converter,
-			PgqueEventTypeResolver eventTypeResolver, ObjectProvider<CommitListener> commitListeners) {
+			PgqueEventTypeResolver eventTypeResolver, ObjectProvider<SendObserver> sendObservers,
+			ObjectProvider<CommitListener> commitListeners) {
 		PgqueTemplate template = new PgqueTemplate(chosen.dataSource(), converter);
 		template.setTransactionRequired(properties.template().requireTransaction());
 		template.setHeaderColumn(properties.headers().column());
 		template.setEventTypeResolver(eventTypeResolver);
+		template.setSendObserver(sendObservers.getIfUnique(() -> SendObserver.NONE));
 		List<CommitListener> listeners = commitListeners.orderedStream().toList();
 		template.setCommitListener((queues) -> listeners.forEach((listener) -> listener.committed(queues)));
 		return template;

@@ -14,6 +14,7 @@ import io.pgque.config.PgqueListenerEndpointRegistry;
 import io.pgque.core.PgqueAdminOperations;
 import io.pgque.core.PgqueEventTypeResolver;
 import io.pgque.listener.BackOffSettings;
+import io.pgque.listener.HandlingObserver;
 import io.pgque.listener.InstanceHeartbeat;
 import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.PgqueContainerProperties;
@@ -22,6 +23,7 @@ import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.PgqueMessageInterceptor;
 import io.pgque.listener.RetryRules;
 import io.pgque.listener.WakeupListener;
+import io.pgque.observation.CompositeHandlingObserver;
 import io.pgque.support.converter.PgqueMessageConverter;
 import org.jspecify.annotations.Nullable;
 
@@ -67,13 +69,15 @@ public final class PgqueListenerAutoConfiguration {
 			PgqueProperties properties, PgqueAdminOperations admin, PgqueMessageConverter converter,
 			PgqueEventTypeResolver eventTypeResolver, ObjectProvider<PgqueErrorHandler> errorHandlers,
 			ObjectProvider<PgqueMessageInterceptor> messageInterceptors,
-			ObjectProvider<PgqueBatchInterceptor> batchInterceptors, ObjectProvider<WakeupListener> wakeupListeners,
-			InstanceHeartbeat heartbeat, ObjectProvider<PgqueContainerFactoryCustomizer> customizers,
-			Environment environment) {
+			ObjectProvider<PgqueBatchInterceptor> batchInterceptors, ObjectProvider<HandlingObserver> handlingObservers,
+			ObjectProvider<WakeupListener> wakeupListeners, InstanceHeartbeat heartbeat,
+			ObjectProvider<PgqueContainerFactoryCustomizer> customizers, Environment environment) {
 		DefaultPgqueListenerContainerFactory factory = new DefaultPgqueListenerContainerFactory(
 				new PgqueClient(chosen.dataSource(), STATEMENT_TIMEOUT), admin, converter, eventTypeResolver);
 		PgqueProperties.Listener listener = properties.listener();
 		apply(properties, factory.getContainerProperties());
+		factory.getContainerProperties()
+			.setHandlingObserver(CompositeHandlingObserver.of(handlingObservers.orderedStream().toList()));
 		factory.setAutoStartup(listener.autoStartup());
 		factory.setDefaultConsumer(StringUtils.hasText(listener.consumer()) ? listener.consumer()
 				: environment.getProperty("spring.application.name"));

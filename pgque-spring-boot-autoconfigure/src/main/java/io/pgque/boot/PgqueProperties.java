@@ -102,8 +102,11 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * How messages are sent.
 	 *
 	 * @param requireTransaction Whether sending outside a transaction is rejected.
+	 * @param observationEnabled Whether sends are observed, so that traces travel with
+	 * messages.
 	 */
-	public record Template(@DefaultValue("false") boolean requireTransaction) {
+	public record Template(@DefaultValue("false") boolean requireTransaction,
+			@DefaultValue("true") boolean observationEnabled) {
 	}
 
 	/**
@@ -197,6 +200,8 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * @param failureBrake when a container pauses because everything fails
 	 * @param retry how failed messages are redelivered
 	 * @param connection the connections beside the application's pool
+	 * @param observationEnabled Whether the handling of messages is observed: metrics,
+	 * traces and log context.
 	 */
 	public record Listener(@DefaultValue("true") boolean autoStartup, @Nullable String consumer,
 			@DefaultValue("true") boolean subscribe, @DefaultValue("notify") WakeupMode wakeup,
@@ -204,7 +209,8 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 			@DefaultValue("15s") Duration leaseDuration, @DefaultValue("1000") int pageSize,
 			@DefaultValue("8MB") DataSize pageBytes, @DefaultValue("nack") UnknownTypePolicy unknownTypePolicy,
 			@DefaultValue("20s") Duration shutdownTimeout, @DefaultValue("batch") AckMode ackMode,
-			@DefaultValue FailureBrake failureBrake, @DefaultValue Retry retry, @DefaultValue Connection connection) {
+			@DefaultValue FailureBrake failureBrake, @DefaultValue Retry retry, @DefaultValue Connection connection,
+			@DefaultValue("true") boolean observationEnabled) {
 	}
 
 	/**

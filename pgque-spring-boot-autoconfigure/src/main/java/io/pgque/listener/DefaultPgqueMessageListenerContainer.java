@@ -85,7 +85,11 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 		this.admin = admin;
 		this.heartbeat = new InstanceHeartbeat(client);
 		this.properties = new PgqueContainerProperties(properties);
-		this.dispatcher = new MessageDispatcher(identity, routes, this.properties.getUnknownTypePolicy(), errorHandler);
+		HandlingObserver observer = this.properties.getHandlingObserver();
+		this.dispatcher = (observer == HandlingObserver.NONE)
+				? new MessageDispatcher(identity, routes, this.properties.getUnknownTypePolicy(), errorHandler)
+				: new ObservedDispatcher(identity, routes, this.properties.getUnknownTypePolicy(), errorHandler,
+						observer);
 	}
 
 	/**

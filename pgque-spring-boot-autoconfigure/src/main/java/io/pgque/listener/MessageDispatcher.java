@@ -14,7 +14,7 @@ import org.springframework.util.Assert;
 /**
  * Brings a message to its handler, and a failure to the error handler.
  */
-final class MessageDispatcher {
+class MessageDispatcher {
 
 	private static final Log logger = LogFactory.getLog(MessageDispatcher.class);
 

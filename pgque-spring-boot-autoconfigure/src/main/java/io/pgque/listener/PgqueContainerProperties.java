@@ -37,6 +37,8 @@ public class PgqueContainerProperties {
 
 	private RetryRules retryRules = RetryRules.NONE;
 
+	private HandlingObserver handlingObserver = HandlingObserver.NONE;
+
 	private int failureBrakeThreshold = 10;
 
 	private Duration failureBrakePause = Duration.ofSeconds(5);
@@ -66,6 +68,7 @@ public class PgqueContainerProperties {
 		this.ackMode = other.ackMode;
 		this.backOff = other.backOff;
 		this.retryRules = other.retryRules;
+		this.handlingObserver = other.handlingObserver;
 		this.failureBrakeThreshold = other.failureBrakeThreshold;
 		this.failureBrakePause = other.failureBrakePause;
 		this.failureBrakeMaxPause = other.failureBrakeMaxPause;
@@ -324,6 +327,23 @@ public class PgqueContainerProperties {
 	 */
 	public void setFailureBrakeMaxPause(Duration failureBrakeMaxPause) {
 		this.failureBrakeMaxPause = positive("failureBrakeMaxPause", failureBrakeMaxPause);
+	}
+
+	/**
+	 * Return what observes the handling of messages.
+	 * @return the observer
+	 */
+	public HandlingObserver getHandlingObserver() {
+		return this.handlingObserver;
+	}
+
+	/**
+	 * Set what observes the handling of messages; nothing does by default.
+	 * @param handlingObserver the observer
+	 */
+	public void setHandlingObserver(HandlingObserver handlingObserver) {
+		Assert.notNull(handlingObserver, "handlingObserver must not be null");
+		this.handlingObserver = handlingObserver;
 	}
 
 	private static Duration positive(String name, Duration duration) {
