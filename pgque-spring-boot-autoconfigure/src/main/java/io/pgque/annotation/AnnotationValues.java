@@ -115,6 +115,33 @@ final class AnnotationValues {
 	}
 
 	/**
+	 * Resolve a number of something.
+	 * @return the number, at least 1; {@code null} when it is empty
+	 */
+	@Nullable Integer count(String attribute, String value) {
+		String text = text(attribute, value);
+		if (text == null) {
+			return null;
+		}
+		try {
+			int number = Integer.parseInt(text.strip());
+			if (number > 0) {
+				return number;
+			}
+		}
+		catch (NumberFormatException ex) {
+			throw notACount(attribute, text, ex);
+		}
+		throw notACount(attribute, text, null);
+	}
+
+	private InvalidListenerException notACount(String attribute, String text, @Nullable Exception cause) {
+		return new InvalidListenerException(
+				"Attribute '" + attribute + "' of listener method " + this.description + " is '" + text + "'",
+				"Set it to a number, at least 1", cause);
+	}
+
+	/**
 	 * Resolve a bean, given by its name or by an expression.
 	 * @return the bean, {@code null} when the attribute is empty
 	 */

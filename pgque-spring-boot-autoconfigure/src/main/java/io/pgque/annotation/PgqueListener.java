@@ -141,6 +141,30 @@ public @interface PgqueListener {
 	String batch() default "";
 
 	/**
+	 * How the instances of the application share the consumer: {@code exclusive}, one
+	 * instance at a time receives and order is kept; {@code cooperative}, each batch goes
+	 * to one of all workers and there is no order; {@code partitioned}, keys are spread
+	 * over slots and slots over instances, with order within a key.
+	 * @return the mode, empty for the default of the factory
+	 */
+	String mode() default "";
+
+	/**
+	 * How many handlers run at the same time in this instance. Exclusive: those of one
+	 * batch, with messages of one key one after another. Cooperative: each with a batch
+	 * of its own. Partitioned: each with a slot of its own.
+	 * @return a number, empty for the default of the factory
+	 */
+	String concurrency() default "";
+
+	/**
+	 * The number of slots of a partitioned consumer, which all instances agree about. It
+	 * is the most handlers of the consumer that run at the same time in all instances.
+	 * @return a number, empty for the default of the factory
+	 */
+	String partitions() default "";
+
+	/**
 	 * Whether the container starts with the application.
 	 * @return {@code true} or {@code false}, empty for the default of the factory
 	 */

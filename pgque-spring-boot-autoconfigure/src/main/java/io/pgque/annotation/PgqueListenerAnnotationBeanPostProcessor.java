@@ -14,6 +14,7 @@ import io.pgque.config.PgqueListenerEndpointRegistrar;
 import io.pgque.config.PgqueListenerEndpointRegistry;
 import io.pgque.listener.AckMode;
 import io.pgque.listener.InvalidListenerException;
+import io.pgque.listener.ListenerMode;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.PgqueMessageFilter;
 import io.pgque.listener.adapter.ListenerMethod;
@@ -159,6 +160,9 @@ public class PgqueListenerAnnotationBeanPostProcessor
 		endpoint.setContainerCustomizer(
 				values.bean("containerCustomizer", annotation.containerCustomizer(), PgqueContainerCustomizer.class));
 		endpoint.setAckMode(values.choice("ackMode", annotation.ackMode(), AckMode.class));
+		endpoint.setMode(values.choice("mode", annotation.mode(), ListenerMode.class));
+		endpoint.setConcurrency(values.count("concurrency", annotation.concurrency()));
+		endpoint.setPartitions(values.count("partitions", annotation.partitions()));
 		endpoint.setErrorHandler(values.bean("errorHandler", annotation.errorHandler(), PgqueErrorHandler.class));
 		registrar.registerEndpoint(endpoint, factory(context, values, annotation, description));
 	}

@@ -78,6 +78,7 @@ public final class PgqueListenerAutoConfiguration {
 		apply(properties, factory.getContainerProperties());
 		factory.getContainerProperties()
 			.setHandlingObserver(CompositeHandlingObserver.of(handlingObservers.orderedStream().toList()));
+		factory.getContainerProperties().setVirtualThreads(virtualThreads(environment));
 		factory.setAutoStartup(listener.autoStartup());
 		factory.setDefaultConsumer(StringUtils.hasText(listener.consumer()) ? listener.consumer()
 				: environment.getProperty("spring.application.name"));
@@ -90,11 +91,24 @@ public final class PgqueListenerAutoConfiguration {
 		return factory;
 	}
 
+	/**
+	 * What Boot's own class for it says, which is in another package in each of its
+	 * lines.
+	 */
+	private static boolean virtualThreads(Environment environment) {
+		return Runtime.version().feature() >= 21
+				&& environment.getProperty("spring.threads.virtual.enabled", boolean.class, false);
+	}
+
 	private static void apply(PgqueProperties properties, PgqueContainerProperties container) {
 		PgqueProperties.Listener listener = properties.listener();
 		container.setSubscribe(listener.subscribe());
 		container.setPollInterval(listener.pollInterval());
 		container.setFallbackPollInterval(listener.fallbackPollInterval());
+		container.setMode(listener.mode());
+		container.setConcurrency(listener.concurrency());
+		container.setPartitions(listener.partitions());
+		container.setDeadInterval(listener.deadInterval());
 		container.setLeaseDuration(listener.leaseDuration());
 		container.setPageSize(listener.pageSize());
 		container.setPageBytes(listener.pageBytes().toBytes());

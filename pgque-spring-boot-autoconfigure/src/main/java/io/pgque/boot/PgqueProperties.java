@@ -6,6 +6,7 @@ import java.util.Set;
 
 import io.pgque.core.PgqueQueue;
 import io.pgque.listener.AckMode;
+import io.pgque.listener.ListenerMode;
 import io.pgque.listener.UnknownTypePolicy;
 import io.pgque.listener.WakeupMode;
 import io.pgque.schema.SchemaMode;
@@ -187,6 +188,12 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * @param wakeup How a container learns of new events.
 	 * @param pollInterval Time between polls while LISTEN is off or unhealthy.
 	 * @param fallbackPollInterval Time between polls while LISTEN is healthy.
+	 * @param mode How the instances of the application share a consumer.
+	 * @param concurrency How many handlers of a consumer run at the same time in this
+	 * instance.
+	 * @param partitions Number of slots of partitioned consumers.
+	 * @param deadInterval After how long without a heartbeat the batch of a cooperative
+	 * worker is taken over.
 	 * @param leaseDuration How long an instance keeps a consumer without a heartbeat: the
 	 * longest takeover after a crash.
 	 * @param pageSize How many events of a batch are held in memory at a time. Never
@@ -206,6 +213,8 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	public record Listener(@DefaultValue("true") boolean autoStartup, @Nullable String consumer,
 			@DefaultValue("true") boolean subscribe, @DefaultValue("notify") WakeupMode wakeup,
 			@DefaultValue("1s") Duration pollInterval, @DefaultValue("30s") Duration fallbackPollInterval,
+			@DefaultValue("exclusive") ListenerMode mode, @DefaultValue("1") int concurrency,
+			@DefaultValue("8") int partitions, @DefaultValue("1m") Duration deadInterval,
 			@DefaultValue("15s") Duration leaseDuration, @DefaultValue("1000") int pageSize,
 			@DefaultValue("8MB") DataSize pageBytes, @DefaultValue("nack") UnknownTypePolicy unknownTypePolicy,
 			@DefaultValue("20s") Duration shutdownTimeout, @DefaultValue("batch") AckMode ackMode,

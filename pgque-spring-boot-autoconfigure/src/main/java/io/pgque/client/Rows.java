@@ -66,6 +66,19 @@ final class Rows {
 		return new LeaseAttempt(nullableLong(rows, 1), nullableSeconds(rows, 2));
 	}
 
+	static ConsumerMode consumerMode(ResultSet rows) throws SQLException {
+		only(rows);
+		return new ConsumerMode(ConsumerMode.Kind.of(rows.getString(1)), rows.getInt(2));
+	}
+
+	static List<SlotClaim> slotClaims(ResultSet rows) throws SQLException {
+		List<SlotClaim> claims = new ArrayList<>();
+		while (rows.next()) {
+			claims.add(new SlotClaim(rows.getInt(1), rows.getLong(2), rows.getBoolean(3)));
+		}
+		return claims;
+	}
+
 	static Boolean singleBoolean(ResultSet rows) throws SQLException {
 		return only(rows).getBoolean(1);
 	}

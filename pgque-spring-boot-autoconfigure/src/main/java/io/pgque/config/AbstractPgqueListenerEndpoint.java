@@ -5,6 +5,7 @@ import java.util.LinkedHashSet;
 import java.util.Set;
 
 import io.pgque.listener.AckMode;
+import io.pgque.listener.ListenerMode;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.PgqueMessageFilter;
 import org.jspecify.annotations.Nullable;
@@ -37,6 +38,12 @@ public abstract sealed class AbstractPgqueListenerEndpoint implements PgqueListe
 	private @Nullable PgqueMessageFilter filter;
 
 	private @Nullable PgqueContainerCustomizer containerCustomizer;
+
+	private @Nullable ListenerMode mode;
+
+	private @Nullable Integer concurrency;
+
+	private @Nullable Integer partitions;
 
 	/**
 	 * Create an endpoint.
@@ -111,6 +118,30 @@ public abstract sealed class AbstractPgqueListenerEndpoint implements PgqueListe
 		this.containerCustomizer = containerCustomizer;
 	}
 
+	/**
+	 * Set how the instances of the application share the consumer.
+	 * @param mode the mode, {@code null} for the default
+	 */
+	public void setMode(@Nullable ListenerMode mode) {
+		this.mode = mode;
+	}
+
+	/**
+	 * Set how many handlers run at the same time in this instance.
+	 * @param concurrency the number, {@code null} for the default
+	 */
+	public void setConcurrency(@Nullable Integer concurrency) {
+		this.concurrency = concurrency;
+	}
+
+	/**
+	 * Set the number of slots of a partitioned consumer.
+	 * @param partitions the number, {@code null} for the default
+	 */
+	public void setPartitions(@Nullable Integer partitions) {
+		this.partitions = partitions;
+	}
+
 	@Override
 	public @Nullable String getId() {
 		return this.id;
@@ -154,6 +185,21 @@ public abstract sealed class AbstractPgqueListenerEndpoint implements PgqueListe
 	@Override
 	public @Nullable PgqueContainerCustomizer getContainerCustomizer() {
 		return this.containerCustomizer;
+	}
+
+	@Override
+	public @Nullable ListenerMode getMode() {
+		return this.mode;
+	}
+
+	@Override
+	public @Nullable Integer getConcurrency() {
+		return this.concurrency;
+	}
+
+	@Override
+	public @Nullable Integer getPartitions() {
+		return this.partitions;
 	}
 
 	@Override

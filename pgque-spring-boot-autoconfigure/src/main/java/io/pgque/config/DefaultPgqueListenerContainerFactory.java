@@ -166,6 +166,7 @@ public class DefaultPgqueListenerContainerFactory
 	public DefaultPgqueMessageListenerContainer createContainer(PgqueListenerGroup group) {
 		PgqueContainerProperties properties = new PgqueContainerProperties(this.containerProperties);
 		properties.setAckMode(group.getAckMode(properties.getAckMode()));
+		group.applySharing(properties);
 		PgqueContainerCustomizer customizer = group.getContainerCustomizer();
 		if (customizer != null) {
 			customizer.customize(group.getIdentity(), properties);

@@ -5,6 +5,7 @@ import java.util.Set;
 
 import io.pgque.listener.AckMode;
 import io.pgque.listener.GenericPgqueListener;
+import io.pgque.listener.ListenerMode;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.PgqueMessageFilter;
 import io.pgque.support.converter.PgqueMessageConverter;
@@ -79,6 +80,30 @@ public interface PgqueListenerEndpoint {
 	 * @return the mode, or {@code null} for that of the container factory
 	 */
 	@Nullable AckMode getAckMode();
+
+	/**
+	 * Return how the instances of the application share the consumer.
+	 * @return the mode, or {@code null} for that of the container factory
+	 */
+	default @Nullable ListenerMode getMode() {
+		return null;
+	}
+
+	/**
+	 * Return how many handlers run at the same time in this instance.
+	 * @return the number, or {@code null} for that of the container factory
+	 */
+	default @Nullable Integer getConcurrency() {
+		return null;
+	}
+
+	/**
+	 * Return the number of slots of a partitioned consumer.
+	 * @return the number, or {@code null} for that of the container factory
+	 */
+	default @Nullable Integer getPartitions() {
+		return null;
+	}
 
 	/**
 	 * Return whether the handler can acknowledge, as {@link AckMode#MANUAL} needs it.

@@ -17,6 +17,8 @@ import io.pgque.listener.EventRoutes.Route;
 import io.pgque.listener.GenericPgqueListener;
 import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.ListenerIdentity;
+import io.pgque.listener.ListenerMode;
+import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.support.converter.PgqueMessageConverter;
 import org.jspecify.annotations.Nullable;
@@ -43,6 +45,12 @@ public final class PgqueListenerGroup {
 
 	private final @Nullable PgqueContainerCustomizer containerCustomizer;
 
+	private final @Nullable ListenerMode mode;
+
+	private final @Nullable Integer concurrency;
+
+	private final @Nullable Integer partitions;
+
 	private PgqueListenerGroup(String consumer, List<PgqueListenerEndpoint> endpoints) {
 		this.endpoints = List.copyOf(endpoints);
 		PgqueListenerEndpoint first = endpoints.get(0);
@@ -52,6 +60,9 @@ public final class PgqueListenerGroup {
 		this.errorHandler = common("errorHandler", PgqueListenerEndpoint::getErrorHandler);
 		this.ackMode = common("ackMode", PgqueListenerEndpoint::getAckMode);
 		this.containerCustomizer = common("containerCustomizer", PgqueListenerEndpoint::getContainerCustomizer);
+		this.mode = common("mode", PgqueListenerEndpoint::getMode);
+		this.concurrency = common("concurrency", PgqueListenerEndpoint::getConcurrency);
+		this.partitions = common("partitions", PgqueListenerEndpoint::getPartitions);
 	}
 
 	/**
@@ -149,6 +160,23 @@ public final class PgqueListenerGroup {
 			}
 		}
 		return mode;
+	}
+
+	/**
+	 * Change how the container shares its consumer with other instances, as far as the
+	 * endpoints say.
+	 * @param properties the properties of the container
+	 */
+	public void applySharing(PgqueContainerProperties properties) {
+		if (this.mode != null) {
+			properties.setMode(this.mode);
+		}
+		if (this.concurrency != null) {
+			properties.setConcurrency(this.concurrency);
+		}
+		if (this.partitions != null) {
+			properties.setPartitions(this.partitions);
+		}
 	}
 
 	/**

@@ -33,6 +33,12 @@ interface BatchSource {
 	boolean isHeld();
 
 	/**
+	 * A batch is through, or there was none: the loop waits, or receives again.
+	 */
+	default void rest() {
+	}
+
+	/**
 	 * Give up what is held, and let others have their turn. Nothing is received
 	 * afterwards.
 	 */

@@ -90,7 +90,7 @@ final class ConsumerLease implements BatchSource {
 		if (taken) {
 			logger.info("This instance receives for " + this.identity + ": it has taken the lease (instance "
 					+ this.pulse.instance() + ", epoch " + epoch + ")");
-			this.events.leaseAcquired(this.pulse.instance(), epoch);
+			this.events.leaseAcquired(this.pulse.instance(), epoch, null);
 		}
 		return null;
 	}
@@ -120,7 +120,7 @@ final class ConsumerLease implements BatchSource {
 		this.epoch = null;
 		logger.warn("The lease of " + this.identity + " (instance " + this.pulse.instance() + ", epoch " + epoch
 				+ ") is lost: " + reason);
-		this.events.leaseLost(this.pulse.instance(), epoch);
+		this.events.leaseLost(this.pulse.instance(), epoch, null);
 	}
 
 	@Override

@@ -56,14 +56,14 @@ final class ContainerEvents {
 				this.identity.consumer()));
 	}
 
-	void leaseAcquired(String instance, long epoch) {
+	void leaseAcquired(String instance, long epoch, @Nullable Integer slot) {
 		publish(new ConsumerLeaseAcquiredEvent(this.source, this.identity.listenerId(), this.identity.queue(),
-				this.identity.consumer(), instance, epoch, null));
+				this.identity.consumer(), instance, epoch, slot));
 	}
 
-	void leaseLost(String instance, long epoch) {
+	void leaseLost(String instance, long epoch, @Nullable Integer slot) {
 		publish(new ConsumerLeaseLostEvent(this.source, this.identity.listenerId(), this.identity.queue(),
-				this.identity.consumer(), instance, epoch, null));
+				this.identity.consumer(), instance, epoch, slot));
 	}
 
 	void batchAborted(long batchId, long messageId, Duration pause, Exception failure) {

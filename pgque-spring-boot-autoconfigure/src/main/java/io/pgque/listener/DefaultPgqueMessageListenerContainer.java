@@ -3,11 +3,9 @@ package io.pgque.listener;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.function.BooleanSupplier;
 
 import io.pgque.client.PgqueClient;
 import io.pgque.core.PgqueAdminOperations;
-import io.pgque.event.ListenerContainerStoppedEvent.Reason;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -16,9 +14,10 @@ import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.util.Assert;
 
 /**
- * The container of this library: one thread that receives a batch, hands its messages to
- * their handlers, settles all outcomes in one statement and goes on. Handlers run without
- * a database connection and outside of any transaction.
+ * The container of this library: receives a batch, hands its messages to their handlers,
+ * settles all outcomes in one statement and goes on. Its {@link ListenerMode} says
+ * whether that happens on one thread, and in one instance of the application, or on
+ * several. Handlers run without a database connection and outside of any transaction.
  *
  * @since 0.1.0
  */
@@ -31,6 +30,8 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	 */
 	private static final Duration LAST_GRACE = Duration.ofSeconds(1);
 
+	private static final Duration JOIN_STEP = Duration.ofMillis(20);
+
 	private final ListenerIdentity identity;
 
 	private final PgqueClient client;
@@ -38,6 +39,8 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	private final PgqueAdminOperations admin;
 
 	private final PgqueContainerProperties properties;
+
+	private final ConsumerSubscription subscription;
 
 	private final MessageDispatcher dispatcher;
 
@@ -55,15 +58,14 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 
 	private volatile boolean subscribed;
 
-	private volatile boolean paused;
+	private volatile @Nullable ContainerRun run;
 
-	private volatile @Nullable LoopControl control;
-
-	private volatile @Nullable ConsumerLease lease;
+	/**
+	 * Its threads may be about to end.
+	 */
+	private @Nullable ContainerRun lastRun;
 
 	private boolean pauseRequested;
-
-	private @Nullable Thread thread;
 
 	/**
 	 * Create a container.
@@ -85,6 +87,7 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 		this.admin = admin;
 		this.heartbeat = new InstanceHeartbeat(client);
 		this.properties = new PgqueContainerProperties(properties);
+		this.subscription = new ConsumerSubscription(client, identity, this.properties);
 		HandlingObserver observer = this.properties.getHandlingObserver();
 		this.dispatcher = (observer == HandlingObserver.NONE)
 				? new MessageDispatcher(identity, routes, this.properties.getUnknownTypePolicy(), errorHandler)
@@ -171,9 +174,7 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 			return;
 		}
 		this.admin.ensureQueue(this.identity.queue());
-		if (this.client.subscribe(this.identity.queue(), this.identity.consumer())) {
-			logger.info("Subscribed " + this.identity + ": it receives what is sent from now on");
-		}
+		this.subscription.subscribe();
 		this.subscribed = true;
 	}
 
@@ -181,113 +182,72 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	public void start() {
 		this.lifecycle.lock();
 		try {
-			LoopControl running = this.control;
+			ContainerRun running = this.run;
 			if (running != null) {
 				Assert.state(!running.isStopping(), () -> "The last handler of " + this.identity + " has not ended");
 				return;
 			}
 			// The queue may have been made anew while the container was stopped.
 			this.subscribed = false;
-			LoopControl control = new LoopControl(this.pauseRequested);
-			this.control = control;
-			this.thread = new Thread(() -> run(control), "pgque-" + this.identity.listenerId());
-			this.thread.start();
+			ContainerEvents events = new ContainerEvents(this, this.identity, this.eventPublisher);
+			ContainerRun run = new ContainerRun(
+					new ContainerParts(this.client, this.identity, this.properties, this.dispatcher, events,
+							this.counters, this.heartbeat, this.wakeupListener, this::subscribe),
+					this.pauseRequested, () -> this.run = null);
+			this.run = run;
+			this.lastRun = run;
+			boolean started = false;
+			try {
+				run.start();
+				started = true;
+			}
+			finally {
+				if (!started) {
+					this.run = null;
+				}
+			}
 		}
 		finally {
 			this.lifecycle.unlock();
-		}
-	}
-
-	private void run(LoopControl control) {
-		ContainerEvents events = new ContainerEvents(this, this.identity, this.eventPublisher);
-		Reason reason = Reason.REQUESTED;
-		WakeupListener.Registration registration = null;
-		try {
-			WakeupListener wakeups = this.wakeupListener;
-			if (wakeups != null) {
-				registration = wakeups.register(this.identity.queue(), (subject) -> wake(control, subject));
-			}
-			control.bind(Thread.currentThread());
-			events.started();
-			reason = run(control, events, () -> wakeups != null && wakeups.isListening(this.identity.queue()));
-		}
-		finally {
-			control.bind(null);
-			if (registration != null) {
-				registration.close();
-			}
-			this.paused = false;
-			this.control = null;
-			events.stopped(reason);
-		}
-	}
-
-	private Reason run(LoopControl control, ContainerEvents events, BooleanSupplier notified) {
-		ConsumerLease lease = new ConsumerLease(this.client.sharing(), this.identity, this.properties, events,
-				this.heartbeat, () -> wake(control, null));
-		this.lease = lease;
-		try {
-			control.setTurn(lease::isHeld);
-			BatchProcessor processor = new BatchProcessor(this.client, this.identity, this.properties,
-					new SequentialDispatch(this.identity, this.dispatcher, this.properties.getAckMode(), control),
-					events, this.counters, control);
-			PollLoop loop = new PollLoop(lease, this.identity, this.properties, processor, this.counters, control,
-					this::subscribe, notified);
-			return loop.run(new Pauses(events));
-		}
-		finally {
-			this.lease = null;
-			control.begin(LoopControl.Activity.RELEASING);
-			lease.close();
-			control.begin(LoopControl.Activity.IDLE);
-		}
-	}
-
-	private void wake(LoopControl control, @Nullable String subject) {
-		if (subject == null || subject.equals(WakeupListener.Wakeup.LEASE + this.identity.consumer())) {
-			control.wakeForTurn();
-		}
-		if (subject == null || subject.equals(WakeupListener.Wakeup.TICK)) {
-			control.wake();
 		}
 	}
 
 	@Override
 	public void stop() {
-		LoopControl control;
-		Thread thread;
+		ContainerRun run;
 		this.lifecycle.lock();
 		try {
-			control = this.control;
-			thread = this.thread;
+			run = this.lastRun;
 		}
 		finally {
 			this.lifecycle.unlock();
 		}
-		if (thread == null) {
+		if (run == null) {
 			return;
 		}
-		long begin = (control != null) ? control.requestStop() : System.nanoTime();
-		if (thread != Thread.currentThread()) {
-			join(thread, control, begin);
+		long begin = run.requestStop();
+		if (!run.isCurrentThread()) {
+			join(run, begin);
 		}
 	}
 
-	private void join(Thread thread, @Nullable LoopControl control, long begin) {
+	private void join(ContainerRun run, long begin) {
 		Duration timeout = this.properties.getShutdownTimeout();
 		long limit = timeout.plus(LAST_GRACE).toNanos();
+		boolean ended = false;
 		try {
-			while (thread.isAlive() && System.nanoTime() - begin < limit) {
-				thread.join(20);
-				if (control != null) {
-					control.interruptIfStuck(timeout);
+			do {
+				ended = run.awaitEnd(JOIN_STEP);
+				if (!ended) {
+					run.interruptIfStuck(timeout);
 				}
 			}
+			while (!ended && System.nanoTime() - begin < limit);
 		}
 		catch (InterruptedException ex) {
 			Thread.currentThread().interrupt();
 		}
-		if (thread.isAlive()) {
+		if (!ended) {
 			logger.warn("The thread of " + this.identity + " has not ended within the shutdown timeout of " + timeout
 					+ ", even though it was interrupted. What it has not settled comes again");
 		}
@@ -308,7 +268,7 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 
 	@Override
 	public boolean isRunning() {
-		return this.control != null;
+		return this.run != null;
 	}
 
 	@Override
@@ -322,58 +282,35 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	}
 
 	private void requestPause(boolean pause) {
+		ContainerRun run;
 		this.lifecycle.lock();
 		try {
 			this.pauseRequested = pause;
-			LoopControl control = this.control;
-			if (control != null) {
-				control.requestPause(pause);
-			}
+			run = this.run;
 		}
 		finally {
 			this.lifecycle.unlock();
+		}
+		if (run != null) {
+			run.requestPause(pause);
 		}
 	}
 
 	@Override
 	public boolean isPaused() {
-		return this.paused;
+		ContainerRun run = this.run;
+		return run != null && run.isPaused();
 	}
 
 	@Override
 	public boolean isStandby() {
-		ConsumerLease lease = this.lease;
-		return lease != null && !lease.isHeld();
+		ContainerRun run = this.run;
+		return run != null && run.isStandby();
 	}
 
 	@Override
 	public String toString() {
 		return this.identity.toString();
-	}
-
-	/**
-	 * Keeps {@link #isPaused()} true.
-	 */
-	private final class Pauses implements PollLoop.PauseListener {
-
-		private final ContainerEvents events;
-
-		private Pauses(ContainerEvents events) {
-			this.events = events;
-		}
-
-		@Override
-		public void paused() {
-			DefaultPgqueMessageListenerContainer.this.paused = true;
-			this.events.paused();
-		}
-
-		@Override
-		public void resumed() {
-			DefaultPgqueMessageListenerContainer.this.paused = false;
-			this.events.resumed();
-		}
-
 	}
 
 }

@@ -9,6 +9,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 
 import javax.sql.DataSource;
 
@@ -125,7 +126,18 @@ public final class InstanceHeartbeat implements DisposableBean {
 	 * @return ends it, and tells whether others may take the instance for dead
 	 */
 	Pulse join(Duration lease, Runnable revived) {
-		Pulse pulse = new Pulse(lease, revived);
+		return join(lease, revived, null);
+	}
+
+	/**
+	 * Keep a member of a cooperative consumer alive from now on, and this instance.
+	 * @param lease after how long without a beat others take the member for dead
+	 * @param revived as above
+	 * @param member tells the database that the member is alive
+	 * @return ends it, and tells whether others may take the member for dead
+	 */
+	Pulse join(Duration lease, Runnable revived, @Nullable Consumer<SharingClient> member) {
+		Pulse pulse = new Pulse(lease, revived, member);
 		this.lock.lock();
 		try {
 			Assert.state(!this.destroyed, "The heartbeat has been destroyed");
@@ -199,36 +211,41 @@ public final class InstanceHeartbeat implements DisposableBean {
 	}
 
 	private void beat() {
-		List<Pulse> beating = List.copyOf(this.pulses);
+		List<Pulse> beating = this.pulses.stream().filter(Pulse::isDue).toList();
 		long begin = System.nanoTime();
-		if (!beatOnOwnConnection()) {
-			begin = System.nanoTime();
-			this.client.beat(this.instance);
-		}
+		send((client) -> client.beat(this.instance));
 		long end = System.nanoTime();
 		for (Pulse pulse : beating) {
-			pulse.beaten(begin, end);
+			if (pulse.member == null) {
+				pulse.beaten(begin, end);
+			}
+		}
+		for (Pulse pulse : beating) {
+			if (pulse.member != null) {
+				begin = System.nanoTime();
+				send(pulse.member);
+				pulse.beaten(begin, System.nanoTime());
+			}
 		}
 	}
 
-	private boolean beatOnOwnConnection() {
-		if (this.ownClient == null || this.connection == null) {
-			return false;
-		}
-		try {
-			this.ownClient.beat(this.instance);
-			this.ownConnectionFailed = false;
-			return true;
-		}
-		catch (RuntimeException ex) {
-			this.connection.discard();
-			if (!this.ownConnectionFailed) {
-				this.ownConnectionFailed = true;
-				logger.warn("The heartbeat of instance " + this.instance
-						+ " takes connections of the application's pool until its own works again: " + ex);
+	private void send(Consumer<SharingClient> statement) {
+		if (this.ownClient != null && this.connection != null) {
+			try {
+				statement.accept(this.ownClient);
+				this.ownConnectionFailed = false;
+				return;
 			}
-			return false;
+			catch (RuntimeException ex) {
+				this.connection.discard();
+				if (!this.ownConnectionFailed) {
+					this.ownConnectionFailed = true;
+					logger.warn("The heartbeat of instance " + this.instance
+							+ " takes connections of the application's pool until its own works again: " + ex);
+				}
+			}
 		}
+		statement.accept(this.client);
 	}
 
 	private Duration interval() {
@@ -291,6 +308,8 @@ public final class InstanceHeartbeat implements DisposableBean {
 
 		private final Runnable revived;
 
+		private final @Nullable Consumer<SharingClient> member;
+
 		/**
 		 * The moment before the last beat, which the database saw later than that.
 		 */
@@ -298,9 +317,18 @@ public final class InstanceHeartbeat implements DisposableBean {
 
 		private volatile long revivals;
 
-		private Pulse(Duration lease, Runnable revived) {
+		private Pulse(Duration lease, Runnable revived, @Nullable Consumer<SharingClient> member) {
 			this.lease = lease;
 			this.revived = revived;
+			this.member = member;
+		}
+
+		/**
+		 * The instance beats for all; a member's own beat costs a statement, and a row.
+		 */
+		private boolean isDue() {
+			return this.member == null || this.revivals == 0
+					|| System.nanoTime() - this.lastBeat >= this.lease.dividedBy(BEATS_PER_LEASE + 1).toNanos();
 		}
 
 		private void beaten(long begin, long end) {

@@ -19,7 +19,17 @@ public class PgqueContainerProperties {
 
 	private Duration fallbackPollInterval = Duration.ofSeconds(30);
 
+	private ListenerMode mode = ListenerMode.EXCLUSIVE;
+
+	private int concurrency = 1;
+
+	private int partitions = 8;
+
+	private boolean virtualThreads;
+
 	private Duration leaseDuration = Duration.ofSeconds(15);
+
+	private Duration deadInterval = Duration.ofMinutes(1);
 
 	private int pageSize = 1000;
 
@@ -59,7 +69,12 @@ public class PgqueContainerProperties {
 		this.subscribe = other.subscribe;
 		this.pollInterval = other.pollInterval;
 		this.fallbackPollInterval = other.fallbackPollInterval;
+		this.mode = other.mode;
+		this.concurrency = other.concurrency;
+		this.partitions = other.partitions;
+		this.virtualThreads = other.virtualThreads;
 		this.leaseDuration = other.leaseDuration;
+		this.deadInterval = other.deadInterval;
 		this.pageSize = other.pageSize;
 		this.pageBytes = other.pageBytes;
 		this.unknownTypePolicy = other.unknownTypePolicy;
@@ -123,6 +138,94 @@ public class PgqueContainerProperties {
 	 */
 	public void setFallbackPollInterval(Duration fallbackPollInterval) {
 		this.fallbackPollInterval = positive("fallbackPollInterval", fallbackPollInterval);
+	}
+
+	/**
+	 * Return how the instances of the application share the consumer.
+	 * @return the mode
+	 */
+	public ListenerMode getMode() {
+		return this.mode;
+	}
+
+	/**
+	 * Set how the instances of the application share the consumer.
+	 * @param mode the mode
+	 */
+	public void setMode(ListenerMode mode) {
+		Assert.notNull(mode, "mode must not be null");
+		this.mode = mode;
+	}
+
+	/**
+	 * Return how many handlers run at the same time in this instance.
+	 * @return the number
+	 */
+	public int getConcurrency() {
+		return this.concurrency;
+	}
+
+	/**
+	 * Set how many handlers run at the same time in this instance: exclusive, those of
+	 * one batch, with messages of one key one after another; cooperative, each with a
+	 * batch of its own; partitioned, each with a slot of its own.
+	 * @param concurrency the number
+	 */
+	public void setConcurrency(int concurrency) {
+		Assert.isTrue(concurrency > 0, () -> "concurrency must be positive: " + concurrency);
+		this.concurrency = concurrency;
+	}
+
+	/**
+	 * Return the number of slots of a partitioned consumer.
+	 * @return the number
+	 */
+	public int getPartitions() {
+		return this.partitions;
+	}
+
+	/**
+	 * Set the number of slots of a partitioned consumer, which is the most handlers of it
+	 * that can run at the same time in all instances.
+	 * @param partitions the number, which all instances agree about
+	 */
+	public void setPartitions(int partitions) {
+		Assert.isTrue(partitions > 0, () -> "partitions must be positive: " + partitions);
+		this.partitions = partitions;
+	}
+
+	/**
+	 * Return whether the container runs on virtual threads.
+	 * @return whether it does
+	 */
+	public boolean isVirtualThreads() {
+		return this.virtualThreads;
+	}
+
+	/**
+	 * Set whether the container runs on virtual threads, which Java 21 or newer has.
+	 * @param virtualThreads whether it does
+	 */
+	public void setVirtualThreads(boolean virtualThreads) {
+		this.virtualThreads = virtualThreads;
+	}
+
+	/**
+	 * Return after how long without a sign of life the batch of a cooperative worker is
+	 * taken over.
+	 * @return the time
+	 */
+	public Duration getDeadInterval() {
+		return this.deadInterval;
+	}
+
+	/**
+	 * Set after how long without a sign of life the batch of a cooperative worker is
+	 * taken over.
+	 * @param deadInterval the time
+	 */
+	public void setDeadInterval(Duration deadInterval) {
+		this.deadInterval = positive("deadInterval", deadInterval);
 	}
 
 	/**

@@ -7,6 +7,7 @@ import io.pgque.client.Page;
 import io.pgque.event.ListenerContainerStoppedEvent.Reason;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The loop of a container: receive, handle, settle, and wait when there is nothing to do.
@@ -102,18 +103,24 @@ final class PollLoop {
 			this.control.awaitTurn(turns, wait);
 			return true;
 		}
-		Page page = this.source.receive();
-		this.control.begin(LoopControl.Activity.IDLE);
-		if (page == null) {
-			return true;
+		@Nullable BatchEnd end;
+		try {
+			Page page = this.source.receive();
+			this.control.begin(LoopControl.Activity.IDLE);
+			end = (page != null && !page.isEmpty()) ? this.processor.process(page) : null;
+			if (page == null) {
+				return true;
+			}
 		}
-		if (page.isEmpty()) {
+		finally {
+			this.source.rest();
+		}
+		if (end == null) {
 			this.backOff.succeeded();
 			this.control.awaitWakeup(seen, this.notified.getAsBoolean() ? this.properties.getFallbackPollInterval()
 					: this.properties.getPollInterval());
 			return true;
 		}
-		BatchEnd end = this.processor.process(page);
 		this.backOff.succeeded();
 		if (end.refusal() != null) {
 			logger.error("Stopping " + this.identity + ", because unknown-type-policy is 'fail': "

@@ -267,7 +267,8 @@ public final class WakeupListener implements DisposableBean {
 				subjects
 					.computeIfAbsent(notification.getName().substring(CHANNEL_PREFIX.length()),
 							(queue) -> new LinkedHashSet<>())
-					.add(parameter.startsWith(Wakeup.LEASE) ? parameter : Wakeup.TICK);
+					.add((parameter.startsWith(Wakeup.LEASE) || parameter.startsWith(Wakeup.SLOTS)) ? parameter
+							: Wakeup.TICK);
 			}
 		}
 		subjects.forEach((queue, all) -> all.forEach((subject) -> wake(queue, subject)));
@@ -354,6 +355,12 @@ public final class WakeupListener implements DisposableBean {
 		 * follows.
 		 */
 		String LEASE = "lease ";
+
+		/**
+		 * What the subject begins with when other instances come or go that share slots;
+		 * the consumer follows.
+		 */
+		String SLOTS = "slots ";
 
 		/**
 		 * Something was notified.

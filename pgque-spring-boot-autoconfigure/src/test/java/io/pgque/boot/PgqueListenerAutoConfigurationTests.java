@@ -36,6 +36,7 @@ import io.pgque.listener.DefaultPgqueErrorHandler;
 import io.pgque.listener.FailureAction;
 import io.pgque.listener.InstanceHeartbeat;
 import io.pgque.listener.InvalidListenerException;
+import io.pgque.listener.ListenerMode;
 import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.PgqueMessageInterceptor;
@@ -51,6 +52,8 @@ import org.awaitility.Awaitility;
 import org.awaitility.core.ConditionFactory;
 import org.flywaydb.core.Flyway;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledForJreRange;
+import org.junit.jupiter.api.condition.JRE;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 import org.springframework.boot.LazyInitializationBeanFactoryPostProcessor;
@@ -250,16 +253,45 @@ class PgqueListenerAutoConfigurationTests {
 			await().until(() -> !standby(first, "orders.billing"));
 			this.runner.withBean(Orders.class).run((second) -> {
 				await().until(() -> standby(second, "orders.billing"));
-				assertThat(this.database.value(Integer.class,
+				await().until(() -> this.database.value(Integer.class,
 						"select count(*)::int from pg_stat_activity where datname = current_database()"
-								+ " and application_name = 'pgque-heartbeat'"))
-					.isEqualTo(2);
+								+ " and application_name = 'pgque-heartbeat'") == 2);
 				assertThat(this.database.values(String.class,
 						"select distinct instance from pgque.leases() order by instance"))
 					.containsExactly(first.getBean(InstanceHeartbeat.class).getInstance());
 				registry(first).getListenerContainer("orders.billing").stop();
 				await().until(() -> !standby(second, "orders.billing"));
 			});
+		});
+	}
+
+	@Test
+	void listenersSayHowTheirConsumerIsShared() {
+		this.runner.withBean(Sharing.class)
+			.withPropertyValues("slots=6", "pgque.listener.auto-startup=false")
+			.run((context) -> {
+				PgqueContainerProperties cooperative = registry(context).getListenerContainer("orders.cooperative")
+					.getContainerProperties();
+				assertThat(cooperative.getMode()).isEqualTo(ListenerMode.COOPERATIVE);
+				assertThat(cooperative.getConcurrency()).isEqualTo(4);
+				PgqueContainerProperties partitioned = registry(context).getListenerContainer("orders.partitioned")
+					.getContainerProperties();
+				assertThat(partitioned.getMode()).isEqualTo(ListenerMode.PARTITIONED);
+				assertThat(partitioned.getConcurrency()).isOne();
+				assertThat(partitioned.getPartitions()).isEqualTo(6);
+			});
+	}
+
+	@Test
+	@EnabledForJreRange(min = JRE.JAVA_21)
+	void containersRunOnVirtualThreadsWhenTheApplicationDoes() {
+		this.runner.withBean(Orders.class).withPropertyValues("spring.threads.virtual.enabled=true").run((context) -> {
+			assertThat(registry(context).getListenerContainer("orders.billing")
+				.getContainerProperties()
+				.isVirtualThreads()).isTrue();
+			await().until(() -> !standby(context, "orders.billing"));
+			assertThat(Thread.getAllStackTraces().keySet()).as("which lists platform threads")
+				.noneMatch((thread) -> thread.getName().equals("pgque-orders.billing"));
 		});
 	}
 
@@ -277,6 +309,8 @@ class PgqueListenerAutoConfigurationTests {
 		this.runner.withBean(Orders.class)
 			.withPropertyValues("pgque.listener.auto-startup=false", "pgque.listener.poll-interval=2s",
 					"pgque.listener.fallback-poll-interval=3s", "pgque.listener.lease-duration=5s",
+					"pgque.listener.mode=partitioned", "pgque.listener.concurrency=3", "pgque.listener.partitions=5",
+					"pgque.listener.dead-interval=40s", "spring.threads.virtual.enabled=false",
 					"pgque.listener.page-size=7", "pgque.listener.page-bytes=1KB",
 					"pgque.listener.unknown-type-policy=skip", "pgque.listener.shutdown-timeout=4s",
 					"pgque.listener.subscribe=false", "pgque.headers.column=none", "pgque.listener.wakeup=poll",
@@ -303,6 +337,11 @@ class PgqueListenerAutoConfigurationTests {
 				assertThat(properties.getPollInterval()).isEqualTo(Duration.ofSeconds(2));
 				assertThat(properties.getFallbackPollInterval()).isEqualTo(Duration.ofSeconds(3));
 				assertThat(properties.getLeaseDuration()).isEqualTo(Duration.ofSeconds(5));
+				assertThat(properties.getMode()).isEqualTo(ListenerMode.PARTITIONED);
+				assertThat(properties.getConcurrency()).isEqualTo(3);
+				assertThat(properties.getPartitions()).isEqualTo(5);
+				assertThat(properties.getDeadInterval()).isEqualTo(Duration.ofSeconds(40));
+				assertThat(properties.isVirtualThreads()).isFalse();
 				assertThat(properties.getPageSize()).isEqualTo(7);
 				assertThat(properties.getPageBytes()).isEqualTo(1024);
 				assertThat(properties.getUnknownTypePolicy()).isEqualTo(UnknownTypePolicy.SKIP);
@@ -546,6 +585,18 @@ class PgqueListenerAutoConfigurationTests {
 		@EventListener
 		void on(PgqueApplicationEvent event) {
 			this.events.add(event);
+		}
+
+	}
+
+	static class Sharing {
+
+		@PgqueListener(queue = "orders", consumer = "cooperative", mode = "cooperative", concurrency = "4")
+		void cooperative(OrderPlaced order) {
+		}
+
+		@PgqueListener(queue = "orders", consumer = "partitioned", mode = "PARTITIONED", partitions = "${slots}")
+		void partitioned(OrderPlaced order) {
 		}
 
 	}

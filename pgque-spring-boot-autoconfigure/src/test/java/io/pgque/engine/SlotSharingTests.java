@@ -62,12 +62,15 @@ class SlotSharingTests {
 	}
 
 	@Test
-	void whoLeavesGivesItsSlotsUp() {
+	void whoLeavesHasNoShareAnyMore() {
 		claim("i1");
 		claim("i2");
 		give("i1");
 		claim("i2");
 		this.calls.row("select pgque.leave_slots(?, 'p', 'i1')", this.queue);
+		assertThat(claim("i2")).as("the others are not given up yet").hasSize(2);
+		this.calls.rows("select pgque.lease_release(queue_name, consumer_name, instance, epoch) from pgque.leases()"
+				+ " where queue_name = ? and instance = 'i1'", this.queue);
 		assertThat(claim("i2")).hasSize(5);
 	}
 

@@ -344,21 +344,21 @@ class ContainerLeaseTests {
 	/**
 	 * A way to the database that can be cut off, and counts how often it is used.
 	 */
-	private static final class Outage extends DelegatingDataSource {
+	static final class Outage extends DelegatingDataSource {
 
 		private final AtomicInteger connections = new AtomicInteger();
 
 		private volatile boolean going;
 
-		private Outage(TestDatabase database) {
+		Outage(TestDatabase database) {
 			super(database.dataSource());
 		}
 
-		private void begin() {
+		void begin() {
 			this.going = true;
 		}
 
-		private void end() {
+		void end() {
 			this.going = false;
 		}
 

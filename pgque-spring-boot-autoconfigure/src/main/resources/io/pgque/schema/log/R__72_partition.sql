@@ -836,28 +836,17 @@ as $$
     join pgque_internal.sub s on s.sub_queue = i_partition.queue_id and s.sub_consumer = c.co_id
 $$;
 
--- Lets the other instances share all slots of a consumer; those that the instance holds are given up.
+-- Takes an instance out of those that share the slots of a consumer. The slots that it still holds it gives up one by
+-- one, with lease_release.
 --   i_queue, i_consumer, i_instance  as of claim_slots
 create or replace function pgque.leave_slots(i_queue text, i_consumer text, i_instance text) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    v_sub record;
 begin
     delete from pgque_internal.slot_instance m
     using pgque.queue q
     where q.queue_name = i_queue and m.si_queue = q.queue_id and m.si_consumer = i_consumer and m.si_instance = i_instance;
-    for v_sub in
-        select s.sub_epoch, c.co_name
-        from pgque.queue q
-        join pgque_internal.sub s on s.sub_queue = q.queue_id
-        join pgque.consumer c on c.co_id = s.sub_consumer and split_part(c.co_name, '#', 1) = i_consumer
-        where q.queue_name = i_queue and s.sub_part is not null and s.sub_instance = i_instance
-        order by s.sub_part
-    loop
-        perform pgque.lease_release(i_queue, v_sub.co_name, i_instance, v_sub.sub_epoch);
-    end loop;
     perform pg_notify('pgque_' || i_queue, 'slots ' || i_consumer);
 end
 $$;

@@ -1,0 +1,30 @@
+package io.pgque.listener;
+
+import io.pgque.client.PgqueClient;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What the loops of a container work with.
+ *
+ * @param client receives and settles
+ * @param identity who the container is
+ * @param properties how it works
+ * @param dispatcher brings messages to their handlers
+ * @param events publishes
+ * @param counters counts
+ * @param heartbeat keeps what is held
+ * @param wakeups wakes the loops, {@code null} to poll only
+ * @param subscription makes sure that the consumer is subscribed
+ */
+record ContainerParts(PgqueClient client, ListenerIdentity identity, PgqueContainerProperties properties,
+		MessageDispatcher dispatcher, ContainerEvents events, CounterBoard counters, InstanceHeartbeat heartbeat,
+		@Nullable WakeupListener wakeups, Runnable subscription) {
+
+	/**
+	 * Return whether wake-ups can be relied on at the moment.
+	 */
+	boolean isNotified() {
+		return this.wakeups != null && this.wakeups.isListening(this.identity.queue());
+	}
+
+}
