@@ -10,7 +10,7 @@ public final class PgqueSchema {
 	/**
 	 * The release of the engine that this library brings.
 	 */
-	public static final String RELEASE = "0.1.0";
+	public static final String RELEASE = "0.2.0";
 
 	/**
 	 * The name of the schema.

@@ -9,6 +9,7 @@ import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
+import io.pgque.schema.PgqueSchema;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
 
@@ -184,7 +185,7 @@ class InfoTests {
 
 	@Test
 	void versionIsOurs() {
-		assertThat(this.engine.value(String.class, "select pgque.version()")).isEqualTo("0.1.0");
+		assertThat(this.engine.value(String.class, "select pgque.version()")).isEqualTo(PgqueSchema.RELEASE);
 		assertThat(this.engine.value(String.class, "select pgque.distribution()")).isEqualTo("pgque-spring");
 	}
 

@@ -19,7 +19,7 @@ import static org.assertj.core.api.Assertions.assertThat;
  */
 class InstallScriptTests {
 
-	private static final String OBJECTS = """
+	static final String OBJECTS = """
 			select 'relation ' || c.oid::regclass || ' ' || c.relkind::text || ' ' || coalesce(c.relacl::text, '')
 			from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 			where n.nspname like 'pgque%' and c.relname not like '%flyway_schema_history%'

@@ -78,7 +78,7 @@ class PgqueSchemaMigratorTests {
 
 	private PgqueSchemaMigrator nextRelease() {
 		return new PgqueSchemaMigrator(this.database.dataSource(), this.database.dataSource(),
-				new Migrations(getClass().getClassLoader(), PgqueSchema.LOCATION, NEXT), Release.parse("0.2.0"));
+				new Migrations(getClass().getClassLoader(), PgqueSchema.LOCATION, NEXT), Release.parse("0.3.0"));
 	}
 
 	private String version() {
@@ -106,7 +106,7 @@ class PgqueSchemaMigratorTests {
 		assertThat(this.database.values(String.class,
 				"select tablename::text from pg_catalog.pg_tables where schemaname = 'public'"))
 			.isEmpty();
-		assertThat(output).contains("Installed schema pgque, release 0.1.0");
+		assertThat(output).contains("Installed schema pgque, release 0.2.0");
 	}
 
 	@Test
@@ -120,8 +120,8 @@ class PgqueSchemaMigratorTests {
 		nextRelease().migrate();
 		migratorThatCannotMigrate().migrate();
 		migratorThatCannotMigrate().validate();
-		assertThat(version()).isEqualTo("0.2.0");
-		assertThat(output).contains("is release 0.2.0, newer than 0.1.0 of this application: kept as it is");
+		assertThat(version()).isEqualTo("0.3.0");
+		assertThat(output).contains("is release 0.3.0, newer than 0.2.0 of this application: kept as it is");
 	}
 
 	@Test
@@ -138,9 +138,9 @@ class PgqueSchemaMigratorTests {
 	void upgradesOlderRelease(CapturedOutput output) {
 		migrator().migrate();
 		nextRelease().migrate();
-		assertThat(version()).isEqualTo("0.2.0");
+		assertThat(version()).isEqualTo("0.3.0");
 		assertThat(history()).contains("1 SQL", "2 SQL");
-		assertThat(output).contains("Upgraded schema pgque from release 0.1.0 to 0.2.0");
+		assertThat(output).contains("Upgraded schema pgque from release 0.2.0 to 0.3.0");
 	}
 
 	@Test
@@ -149,7 +149,7 @@ class PgqueSchemaMigratorTests {
 		migratorThatCannotMigrate().migrate();
 		migratorThatCannotMigrate().validate();
 		nextRelease().migrate();
-		assertThat(version()).isEqualTo("0.2.0");
+		assertThat(version()).isEqualTo("0.3.0");
 		assertThat(history()).startsWith("1 BASELINE", "2 SQL").doesNotContain("1 SQL");
 	}
 
@@ -196,7 +196,7 @@ class PgqueSchemaMigratorTests {
 	@Test
 	void validates() {
 		assertThatExceptionOfType(PgqueSchemaException.class).isThrownBy(() -> migrator().validate())
-			.withMessageContaining("missing or older than 0.1.0")
+			.withMessageContaining("missing or older than 0.2.0")
 			.withMessageContaining("pgque-install.sql");
 		migrator().migrate();
 		DataSource reader = this.database.createLogin("pgque_reader").dataSource();
@@ -204,7 +204,7 @@ class PgqueSchemaMigratorTests {
 		DataSource writer = this.database.createLogin("pgque_writer").dataSource();
 		new PgqueSchemaMigrator(writer, this.broken).validate();
 		assertThatExceptionOfType(PgqueSchemaException.class).isThrownBy(() -> nextRelease().validate())
-			.withMessageContaining("older than 0.2.0");
+			.withMessageContaining("older than 0.3.0");
 		DataSource stranger = this.database.createLogin().dataSource();
 		assertThatExceptionOfType(MissingPrivilegeException.class)
 			.isThrownBy(() -> new PgqueSchemaMigrator(stranger, this.broken).validate())
@@ -254,7 +254,7 @@ class PgqueSchemaMigratorTests {
 
 	private void assertMissing(String artifact, String packageName) {
 		PgqueSchemaMigrator migrator = new PgqueSchemaMigrator(this.database.dataSource(), this.database.dataSource(),
-				new Migrations(new FilteredClassLoader(packageName), PgqueSchema.LOCATION), Release.parse("0.1.0"));
+				new Migrations(new FilteredClassLoader(packageName), PgqueSchema.LOCATION), Release.parse("0.2.0"));
 		assertThatExceptionOfType(PgqueSchemaException.class).isThrownBy(migrator::migrate)
 			.withMessageContaining(artifact + " is not on the class path")
 			.withMessageContaining("pgque-install.sql");

@@ -15,7 +15,7 @@ create or replace function pgque.version() returns text
 language sql immutable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select '0.1.0'
+    select '0.2.0'
 $$;
 
 -- Whose engine this is: other engines with the same API have no such function, or another answer.

@@ -1,0 +1,254 @@
+-- Leases: one instance of an application at a time moves a consumer.
+--
+-- What this topic guarantees
+--   * An instance beats for itself, once for all its leases; a lease is written only when it is taken or given up.
+--     Time is the database's.
+--   * A lease is taken from an instance only when that has not beaten for as long as the lease allows. The open
+--     batch then gets a new id, so that the old owner, however late it wakes, settles nothing.
+--   * While a lease is alive nobody else receives, by whatever function. Settling needs no lease, only the batch
+--     id: whoever holds a present one is the owner.
+
+-- Heartbeat of an instance.
+--   i_instance  name that no other instance has
+create or replace function pgque.instance_beat(i_instance text) returns void
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    insert into pgque_internal.instance as i (ins_name) values (i_instance)
+    on conflict on constraint instance_pkey do update set ins_heartbeat = clock_timestamp()
+$$;
+
+-- Whether a consumer is leased by an instance that beats.
+create or replace function pgque_internal.lease_is_alive(i_sub pgque_internal.sub) returns boolean
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+    select exists (select from pgque_internal.instance i
+                   where i.ins_name = i_sub.sub_instance and i.ins_heartbeat > clock_timestamp() - i_sub.sub_lease)
+$$;
+
+-- New id for a batch that changes its owner. What was given back from it already goes on waiting for its end.
+--   i_sub_id  subscription
+--   i_batch   id so far; NULL: none
+create or replace function pgque_internal.new_batch_id(i_sub_id int4, i_batch bigint) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_id bigint := nextval('pgque.batch_id_seq');
+begin
+    update pgque.retry_queue r set ev_batch = v_id where r.ev_owner = i_sub_id and r.ev_batch = i_batch;
+    return v_id;
+end
+$$;
+
+-- Gives a lease to an instance, or to nobody; the caller holds the lock of the consumer's row. An open batch goes
+-- on under a new id.
+create or replace function pgque_internal.hand_over(i_sub bigint, i_instance text, i_lease interval) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(i_sub);
+    v_sub    pgque_internal.sub;
+begin
+    update pgque_internal.sub s
+    set sub_instance = i_instance, sub_lease = i_lease, sub_epoch = s.sub_epoch + 1
+    where s.sub_no = i_sub
+    returning s.* into v_sub;
+    if v_cursor.cur_batch is not null then
+        perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick,
+                                             pgque_internal.new_batch_id(v_sub.sub_id, v_cursor.cur_batch), v_cursor.cur_prefix);
+    end if;
+    return v_sub.sub_epoch;
+end
+$$;
+
+-- Refuses an instance that others may take for dead.
+create or replace function pgque_internal.require_heartbeat(i_instance text, i_lease interval) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if i_lease is null or i_lease <= interval '0' then
+        raise exception 'a lease needs a time > 0, not %', coalesce(i_lease::text, 'NULL');
+    end if;
+    if not exists (select from pgque_internal.instance i
+                   where i.ins_name = i_instance and i.ins_heartbeat > clock_timestamp() - i_lease) then
+        raise exception 'instance % has no heartbeat within the last %', coalesce(i_instance, 'NULL'), i_lease
+            using hint = 'Call pgque.instance_beat(instance) every few seconds.';
+    end if;
+end
+$$;
+
+-- Takes or keeps the lease of a consumer. Waits for nobody: a loser asks again when notified of a release, or
+-- after a while.
+--   i_queue, i_consumer  consumer, or slot of a partitioned one by its name
+--   i_instance           instance, which must have beaten within the lease's time
+--   i_lease              after how long without a heartbeat the lease may be taken by another
+--   result               epoch of the lease; NULL when another instance holds it
+create or replace function pgque.lease_acquire(i_queue text, i_consumer text, i_instance text, i_lease interval) returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque_internal.sub;
+begin
+    perform pgque_internal.require_heartbeat(i_instance, i_lease);
+    v_sub := pgque_internal.find_sub(i_queue, i_consumer);
+    if v_sub.sub_instance = i_instance and v_sub.sub_lease = i_lease then
+        return v_sub.sub_epoch;
+    end if;
+    if v_sub.sub_instance <> i_instance and pgque_internal.lease_is_alive(v_sub) then
+        return null;
+    end if;
+
+    if v_sub.sub_no is null then
+        raise exception 'Not subscriber to queue: %/%', coalesce(i_queue, 'NULL'), coalesce(i_consumer, 'NULL')
+            using hint = 'Subscribe first: select pgque.subscribe(queue, consumer).';
+    end if;
+    if pgque_internal.slot_is_claimed(v_sub) then
+        return null;
+    end if;
+    -- Who has the lock may be in the middle of a handler's transaction, for as long as it likes.
+    select * into v_sub from pgque_internal.sub s where s.sub_no = v_sub.sub_no for no key update skip locked;
+    if not found then
+        return null;
+    end if;
+    if v_sub.sub_role <> 'normal' then
+        raise exception 'consumer % on % is shared by a cooperative group and cannot be leased', i_consumer, i_queue;
+    end if;
+    if v_sub.sub_instance = i_instance then
+        update pgque_internal.sub s set sub_lease = i_lease where s.sub_no = v_sub.sub_no and s.sub_lease <> i_lease;
+        return v_sub.sub_epoch;
+    end if;
+    if pgque_internal.lease_is_alive(v_sub) then
+        return null;
+    end if;
+    return pgque_internal.hand_over(v_sub.sub_no, i_instance, i_lease);
+end
+$$;
+
+-- How long a lease stays with its holder at least, so that who waits for it needn't ask before.
+--   i_queue, i_consumer  as of lease_acquire
+--   result               time until it may be taken, counted from the holder's last heartbeat; not positive: it may
+--                        be by now; NULL: nobody holds it
+create or replace function pgque.lease_left(i_queue text, i_consumer text) returns interval
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select i.ins_heartbeat + s.sub_lease - clock_timestamp()
+    from pgque_internal.find_sub(i_queue, i_consumer) s
+    join pgque_internal.instance i on i.ins_name = s.sub_instance
+$$;
+
+-- Gives a lease up, and wakes who listens to the queue.
+--   i_queue, i_consumer, i_instance  as of lease_acquire
+--   i_epoch                          epoch of the lease
+--   result                           whether it was held; false changes nothing
+create or replace function pgque.lease_release(i_queue text, i_consumer text, i_instance text, i_epoch bigint) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque_internal.sub := pgque_internal.lock_sub(i_queue, i_consumer);
+begin
+    if v_sub.sub_instance is distinct from i_instance or v_sub.sub_epoch is distinct from i_epoch then
+        return false;
+    end if;
+    perform pgque_internal.hand_over(v_sub.sub_no, null, null);
+    perform pg_notify('pgque_' || i_queue, 'lease ' || i_consumer);
+    return true;
+end
+$$;
+
+-- Receives as the holder of a consumer's lease; otherwise like receive_batch.
+--   i_instance, i_epoch  lease; error 'lease of … lost' when it is not held (any more)
+create or replace function pgque.receive_leased(
+    i_queue text, i_consumer text, i_instance text, i_epoch bigint, i_max_rows integer, i_max_bytes bigint)
+returns table (msg_id bigint, batch_id bigint, type text, payload text, retry_count int4, created_at timestamptz,
+               extra1 text, extra2 text, extra3 text, extra4 text, more boolean)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub       pgque_internal.sub;
+    v_last_tick bigint;
+begin
+    perform pgque_internal.check_page(i_max_rows, i_max_bytes);
+    v_sub := pgque_internal.find_sub(i_queue, i_consumer);
+    if v_sub.sub_no is not null and not pgque_internal.has_work(i_queue, i_consumer) then
+        perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
+        return;
+    end if;
+    if v_sub.sub_part is not null then
+        v_last_tick := pgque_internal.slots_last_tick(v_sub);
+    end if;
+    v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
+    perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
+    return query select * from pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes, v_last_tick);
+end
+$$;
+
+-- Refuses who does not hold a lease.
+create or replace function pgque_internal.require_lease(
+    i_sub pgque_internal.sub, i_queue text, i_consumer text, i_instance text, i_epoch bigint)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if i_sub.sub_instance is distinct from i_instance or i_sub.sub_epoch is distinct from i_epoch then
+        raise exception 'lease of consumer % on % lost: instance % holds epoch %, not % with %', i_consumer, i_queue,
+            coalesce(i_sub.sub_instance, 'NULL'), i_sub.sub_epoch, coalesce(i_instance, 'NULL'), coalesce(i_epoch::text, 'NULL')
+            using errcode = 'lock_not_available', hint = 'Acquire it again with pgque.lease_acquire.';
+    end if;
+end
+$$;
+
+-- Who holds which lease.
+--   alive   whether its instance has beaten within the lease's time
+create or replace function pgque.leases()
+returns table (queue_name text, consumer_name text, instance text, epoch bigint, last_heartbeat timestamptz, alive boolean)
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select q.queue_name, c.co_name, s.sub_instance, s.sub_epoch, i.ins_heartbeat,
+           i.ins_heartbeat > clock_timestamp() - s.sub_lease
+    from pgque_internal.sub s
+    join pgque.queue q on q.queue_id = s.sub_queue
+    join pgque.consumer c on c.co_id = s.sub_consumer
+    join pgque_internal.instance i on i.ins_name = s.sub_instance
+    order by q.queue_name, c.co_name
+$$;
+
+-- Gives up the leases of dead instances, takes their members out of their groups, and forgets instances that have not beaten for a day.
+--   result  number of leases given up
+create or replace function pgque_internal.drop_dead_leases() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub   record;
+    v_count integer := 0;
+begin
+    for v_sub in
+        select s.sub_no, q.queue_name, c.co_name
+        from pgque_internal.sub s
+        join pgque_internal.instance i on i.ins_name = s.sub_instance
+        join pgque.queue q on q.queue_id = s.sub_queue
+        join pgque.consumer c on c.co_id = s.sub_consumer
+        where i.ins_heartbeat <= clock_timestamp() - s.sub_lease and s.sub_role = 'normal'
+        for no key update of s skip locked
+    loop
+        perform pgque_internal.hand_over(v_sub.sub_no, null, null);
+        perform pg_notify('pgque_' || v_sub.queue_name, 'lease ' || v_sub.co_name);
+        v_count := v_count + 1;
+    end loop;
+    v_count := v_count + pgque_internal.drop_dead_members();
+    delete from pgque_internal.instance i
+    where i.ins_heartbeat < clock_timestamp() - interval '1 day'
+      and not exists (select from pgque_internal.sub s where s.sub_instance = i.ins_name);
+    return v_count;
+end
+$$;
