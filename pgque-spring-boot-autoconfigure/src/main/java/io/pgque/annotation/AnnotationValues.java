@@ -48,6 +48,19 @@ final class AnnotationValues {
 	}
 
 	/**
+	 * Resolve a text that must not be empty.
+	 */
+	String required(String attribute, String value) {
+		String text = text(attribute, value);
+		if (text == null) {
+			throw new InvalidListenerException(
+					"Attribute '" + attribute + "' of listener method " + this.description + " is empty",
+					"Give it a value");
+		}
+		return text;
+	}
+
+	/**
 	 * Resolve texts, of which each may turn out to be several.
 	 */
 	List<String> texts(String attribute, String[] values) {

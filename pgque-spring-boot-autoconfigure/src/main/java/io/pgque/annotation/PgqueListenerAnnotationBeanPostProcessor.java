@@ -156,6 +156,8 @@ public class PgqueListenerAnnotationBeanPostProcessor
 		endpoint.setConsumer(values.text("consumer", annotation.consumer()));
 		endpoint.setTypes(values.texts("types", declared.types()));
 		endpoint.setAutoStartup(values.truth("autoStartup", annotation.autoStartup()));
+		String replyTo = listener.getReplyTo();
+		endpoint.setReplyQueue((replyTo != null) ? values.required("@SendTo", replyTo) : null);
 		endpoint.setFilter(values.bean("filter", annotation.filter(), PgqueMessageFilter.class));
 		endpoint.setContainerCustomizer(
 				values.bean("containerCustomizer", annotation.containerCustomizer(), PgqueContainerCustomizer.class));

@@ -13,14 +13,16 @@ import io.pgque.config.PgqueListenerBeanNames;
 import io.pgque.config.PgqueListenerEndpointRegistry;
 import io.pgque.core.PgqueAdminOperations;
 import io.pgque.core.PgqueEventTypeResolver;
+import io.pgque.core.PgqueOperations;
 import io.pgque.listener.BackOffSettings;
 import io.pgque.listener.HandlingObserver;
 import io.pgque.listener.InstanceHeartbeat;
 import io.pgque.listener.InvalidListenerException;
-import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueBatchInterceptor;
+import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.PgqueMessageInterceptor;
+import io.pgque.listener.ReplySender;
 import io.pgque.listener.RetryRules;
 import io.pgque.listener.WakeupListener;
 import io.pgque.observation.CompositeHandlingObserver;
@@ -40,7 +42,10 @@ import org.springframework.boot.sql.init.dependency.DependsOnDatabaseInitializat
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.core.env.Environment;
+import org.springframework.jdbc.datasource.DataSourceTransactionManager;
+import org.springframework.transaction.support.TransactionTemplate;
 import org.springframework.util.StringUtils;
+import org.springframework.validation.Validator;
 
 /**
  * Auto-configuration of listeners.
@@ -68,6 +73,7 @@ public final class PgqueListenerAutoConfiguration {
 	DefaultPgqueListenerContainerFactory pgqueListenerContainerFactory(ChosenDataSource chosen,
 			PgqueProperties properties, PgqueAdminOperations admin, PgqueMessageConverter converter,
 			PgqueEventTypeResolver eventTypeResolver, ObjectProvider<PgqueErrorHandler> errorHandlers,
+			ObjectProvider<PgqueOperations> operations, ObjectProvider<Validator> validators,
 			ObjectProvider<PgqueMessageInterceptor> messageInterceptors,
 			ObjectProvider<PgqueBatchInterceptor> batchInterceptors, ObjectProvider<HandlingObserver> handlingObservers,
 			ObjectProvider<WakeupListener> wakeupListeners, InstanceHeartbeat heartbeat,
@@ -83,6 +89,9 @@ public final class PgqueListenerAutoConfiguration {
 		factory.setDefaultConsumer(StringUtils.hasText(listener.consumer()) ? listener.consumer()
 				: environment.getProperty("spring.application.name"));
 		factory.setErrorHandlerSupplier(() -> chosen(errorHandlers));
+		operations.ifUnique((template) -> factory.setReplySender(new ReplySender(template,
+				new TransactionTemplate(new DataSourceTransactionManager(chosen.dataSource())))));
+		validators.ifUnique(factory::setValidator);
 		factory.setMessageInterceptors(messageInterceptors.orderedStream().toList());
 		factory.setBatchInterceptors(batchInterceptors.orderedStream().toList());
 		factory.setWakeupListener(wakeupListeners.getIfUnique());

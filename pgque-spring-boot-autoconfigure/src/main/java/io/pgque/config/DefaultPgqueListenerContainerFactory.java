@@ -9,17 +9,21 @@ import io.pgque.core.PgqueEventTypeResolver;
 import io.pgque.listener.DefaultPgqueErrorHandler;
 import io.pgque.listener.DefaultPgqueMessageListenerContainer;
 import io.pgque.listener.InstanceHeartbeat;
-import io.pgque.listener.PgqueContainerProperties;
+import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.PgqueBatchInterceptor;
+import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.PgqueMessageInterceptor;
+import io.pgque.listener.ReplySender;
 import io.pgque.listener.WakeupListener;
+import io.pgque.listener.adapter.HandlerServices;
 import io.pgque.support.converter.PgqueMessageConverter;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.context.ApplicationEventPublisherAware;
 import org.springframework.util.Assert;
+import org.springframework.validation.Validator;
 
 /**
  * Creates {@link DefaultPgqueMessageListenerContainer}s that share what is set here.
@@ -44,6 +48,10 @@ public class DefaultPgqueListenerContainerFactory
 	private List<PgqueMessageInterceptor> messageInterceptors = List.of();
 
 	private List<PgqueBatchInterceptor> batchInterceptors = List.of();
+
+	private @Nullable ReplySender replySender;
+
+	private @Nullable Validator validator;
 
 	private @Nullable String defaultConsumer;
 
@@ -120,6 +128,22 @@ public class DefaultPgqueListenerContainerFactory
 	}
 
 	/**
+	 * Set what sends the replies of handlers.
+	 * @param replySender the sender, {@code null} when none may reply
+	 */
+	public void setReplySender(@Nullable ReplySender replySender) {
+		this.replySender = replySender;
+	}
+
+	/**
+	 * Set what validates payloads whose parameters ask for it.
+	 * @param validator the validator, {@code null} for none
+	 */
+	public void setValidator(@Nullable Validator validator) {
+		this.validator = validator;
+	}
+
+	/**
 	 * Set the consumer of listeners that name none.
 	 * @param defaultConsumer the consumer name, {@code null} for none
 	 */
@@ -172,10 +196,18 @@ public class DefaultPgqueListenerContainerFactory
 			customizer.customize(group.getIdentity(), properties);
 		}
 		DefaultPgqueMessageListenerContainer container = new DefaultPgqueMessageListenerContainer(group.getIdentity(),
-				this.client, this.admin, group.createRoutes(this.messageConverter, this.eventTypeResolver),
+				this.client, this.admin,
+				group.createRoutes(new HandlerServices(this.messageConverter, this.eventTypeResolver, this.validator)),
 				errorHandler(group, properties), properties);
 		Boolean autoStartup = group.getAutoStartup();
 		container.setAutoStartup((autoStartup != null) ? autoStartup : this.autoStartup);
+		if (this.replySender == null && !group.getReplyQueues().isEmpty()) {
+			throw new InvalidListenerException(
+					"Listener " + group.getDescription() + " replies to queue " + group.getReplyQueues()
+							+ ", but its container factory sends no replies",
+					"Set the replySender of the container factory");
+		}
+		container.setReplies(this.replySender, group.getReplyQueues());
 		container.setInterceptors(this.messageInterceptors, this.batchInterceptors);
 		container.setWakeupListener(this.wakeupListener);
 		if (this.heartbeat != null) {

@@ -3,8 +3,8 @@ package io.pgque.config;
 import java.lang.reflect.Type;
 
 import io.pgque.listener.GenericPgqueListener;
+import io.pgque.listener.adapter.HandlerServices;
 import io.pgque.listener.adapter.ListenerMethod;
-import io.pgque.support.converter.PgqueMessageConverter;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
@@ -20,6 +20,8 @@ public final class MethodPgqueListenerEndpoint extends AbstractPgqueListenerEndp
 	private final ListenerMethod method;
 
 	private @Nullable ConfigurableBeanFactory beanFactory;
+
+	private @Nullable String replyQueue;
 
 	/**
 	 * Create an endpoint.
@@ -51,8 +53,21 @@ public final class MethodPgqueListenerEndpoint extends AbstractPgqueListenerEndp
 	}
 
 	@Override
-	public GenericPgqueListener createListener(PgqueMessageConverter converter) {
-		return this.method.createListener(converter, this.beanFactory);
+	public GenericPgqueListener createListener(HandlerServices services) {
+		return this.method.createListener(services, this.beanFactory, this.replyQueue);
+	}
+
+	@Override
+	public @Nullable String getReplyQueue() {
+		return this.replyQueue;
+	}
+
+	/**
+	 * Set where the return value of the method goes.
+	 * @param replyQueue the queue, {@code null} for nowhere
+	 */
+	public void setReplyQueue(@Nullable String replyQueue) {
+		this.replyQueue = replyQueue;
 	}
 
 	@Override

@@ -8,7 +8,7 @@ import io.pgque.listener.GenericPgqueListener;
 import io.pgque.listener.ListenerMode;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.PgqueMessageFilter;
-import io.pgque.support.converter.PgqueMessageConverter;
+import io.pgque.listener.adapter.HandlerServices;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -113,10 +113,18 @@ public interface PgqueListenerEndpoint {
 
 	/**
 	 * Create the listener that calls the handler.
-	 * @param converter converts payloads
+	 * @param services what it may need besides messages
 	 * @return the listener
+	 * @throws io.pgque.listener.InvalidListenerException when something it needs is
+	 * missing
 	 */
-	GenericPgqueListener createListener(PgqueMessageConverter converter);
+	GenericPgqueListener createListener(HandlerServices services);
+
+	/**
+	 * Return where the handler sends replies.
+	 * @return the queue, or {@code null} when it doesn't reply
+	 */
+	@Nullable String getReplyQueue();
 
 	/**
 	 * Return how messages name the handler.

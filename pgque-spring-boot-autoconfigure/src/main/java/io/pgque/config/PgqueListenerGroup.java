@@ -10,7 +10,6 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 
 import io.pgque.InvalidNameException;
-import io.pgque.core.PgqueEventTypeResolver;
 import io.pgque.listener.AckMode;
 import io.pgque.listener.EventRoutes;
 import io.pgque.listener.EventRoutes.Route;
@@ -20,7 +19,7 @@ import io.pgque.listener.ListenerIdentity;
 import io.pgque.listener.ListenerMode;
 import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueErrorHandler;
-import io.pgque.support.converter.PgqueMessageConverter;
+import io.pgque.listener.adapter.HandlerServices;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.core.ResolvableType;
@@ -180,6 +179,18 @@ public final class PgqueListenerGroup {
 	}
 
 	/**
+	 * Return where handlers send replies.
+	 * @return the queues, none when no handler replies
+	 */
+	public Set<String> getReplyQueues() {
+		return this.endpoints.stream()
+			.map(PgqueListenerEndpoint::getReplyQueue)
+			.filter(Objects::nonNull)
+			.map(String::valueOf)
+			.collect(Collectors.toUnmodifiableSet());
+	}
+
+	/**
 	 * Return how messages name the handlers.
 	 * @return their descriptions
 	 */
@@ -189,19 +200,18 @@ public final class PgqueListenerGroup {
 
 	/**
 	 * Decide which handler takes which event type.
-	 * @param converter converts payloads
-	 * @param typeResolver finds the event type of payload classes
+	 * @param services what handlers need besides messages
 	 * @return the routes
 	 * @throws InvalidListenerException when two handlers take the same type
 	 */
-	public EventRoutes createRoutes(PgqueMessageConverter converter, PgqueEventTypeResolver typeResolver) {
+	public EventRoutes createRoutes(HandlerServices services) {
 		List<PgqueListenerEndpoint> untyped = this.endpoints.stream()
 			.filter((endpoint) -> endpoint.getTypes().isEmpty())
 			.toList();
 		Map<String, PgqueListenerEndpoint> owners = new HashMap<>();
 		List<Route> routes = new ArrayList<>();
 		for (PgqueListenerEndpoint endpoint : this.endpoints) {
-			Route route = route(endpoint, untyped, converter, typeResolver);
+			Route route = route(endpoint, untyped, services);
 			for (String type : route.types()) {
 				PgqueListenerEndpoint other = owners.put(type, endpoint);
 				if (other != null) {
@@ -218,8 +228,8 @@ public final class PgqueListenerGroup {
 	}
 
 	private static Route route(PgqueListenerEndpoint endpoint, List<PgqueListenerEndpoint> untyped,
-			PgqueMessageConverter converter, PgqueEventTypeResolver typeResolver) {
-		GenericPgqueListener listener = endpoint.createListener(converter);
+			HandlerServices services) {
+		GenericPgqueListener listener = endpoint.createListener(services);
 		if (!endpoint.getTypes().isEmpty()) {
 			return new Route(endpoint.getDescription(), Route.Kind.FILTER, endpoint.getTypes(), listener,
 					endpoint.getFilter());
@@ -236,8 +246,8 @@ public final class PgqueListenerGroup {
 							+ "class that would tell which events are meant",
 					"State 'types', or let one of them have another consumer");
 		}
-		return new Route(endpoint.getDescription(), Route.Kind.PAYLOAD, Set.of(typeResolver.resolve(payloadClass)),
-				listener, endpoint.getFilter());
+		return new Route(endpoint.getDescription(), Route.Kind.PAYLOAD,
+				Set.of(services.eventTypeResolver().resolve(payloadClass)), listener, endpoint.getFilter());
 	}
 
 }

@@ -5,7 +5,8 @@ import java.lang.reflect.Type;
 import io.pgque.listener.GenericPgqueListener;
 import io.pgque.listener.PgqueAcknowledgingMessageListener;
 import io.pgque.listener.PgqueBatchListener;
-import io.pgque.support.converter.PgqueMessageConverter;
+import io.pgque.listener.PgqueReplyingMessageListener;
+import io.pgque.listener.adapter.HandlerServices;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.util.Assert;
@@ -28,11 +29,14 @@ public final class SimplePgqueListenerEndpoint extends AbstractPgqueListenerEndp
 
 	private final GenericPgqueListener listener;
 
+	private @Nullable String replyQueue;
+
 	/**
 	 * Create an endpoint.
 	 * @param queue the queue name
 	 * @param listener the handler: a {@link io.pgque.listener.PgqueMessageListener}, a
-	 * {@link PgqueAcknowledgingMessageListener} or a {@link PgqueBatchListener}
+	 * {@link PgqueAcknowledgingMessageListener}, a {@link PgqueReplyingMessageListener}
+	 * or a {@link PgqueBatchListener}
 	 */
 	public SimplePgqueListenerEndpoint(String queue, GenericPgqueListener listener) {
 		super(queue);
@@ -48,12 +52,26 @@ public final class SimplePgqueListenerEndpoint extends AbstractPgqueListenerEndp
 	@Override
 	public boolean isAcknowledging() {
 		return this.listener instanceof PgqueAcknowledgingMessageListener
-				|| this.listener instanceof PgqueBatchListener;
+				|| this.listener instanceof PgqueReplyingMessageListener || this.listener instanceof PgqueBatchListener;
 	}
 
 	@Override
-	public GenericPgqueListener createListener(PgqueMessageConverter converter) {
+	public GenericPgqueListener createListener(HandlerServices services) {
 		return this.listener;
+	}
+
+	@Override
+	public @Nullable String getReplyQueue() {
+		return this.replyQueue;
+	}
+
+	/**
+	 * Set where replies go, so that the queue is there. Needed for a
+	 * {@link PgqueReplyingMessageListener}, whose replies name the queue.
+	 * @param replyQueue the queue, {@code null} for none
+	 */
+	public void setReplyQueue(@Nullable String replyQueue) {
+		this.replyQueue = replyQueue;
 	}
 
 	@Override

@@ -8,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
+import java.util.function.Supplier;
 
 import io.pgque.client.Nack;
 import io.pgque.client.PgqueClient;
@@ -44,6 +45,8 @@ final class BatchCompleter {
 	private final long batchId;
 
 	private final Map<Long, Failure> failures = new LinkedHashMap<>();
+
+	private final Map<Long, Outcome.PreparedReply> replies = new LinkedHashMap<>();
 
 	/**
 	 * Messages whose outcome is to come, and those behind the first of them.
@@ -156,10 +159,17 @@ final class BatchCompleter {
 	}
 
 	/**
-	 * Return how many failures are kept until the batch is settled.
+	 * Note what is to be sent when a message is settled as done.
 	 */
-	int failureCount() {
-		return this.failures.size();
+	void reply(PgqueMessage message, Outcome.PreparedReply reply) {
+		this.replies.put(message.id(), reply);
+	}
+
+	/**
+	 * Return how many failures and replies are kept until the batch is settled.
+	 */
+	int keptCount() {
+		return this.failures.size() + this.replies.size();
 	}
 
 	/**
@@ -186,7 +196,7 @@ final class BatchCompleter {
 				nacks.add(failure.nack());
 			}
 		});
-		SettleResult result = this.client.settle(this.batchId, upTo, nacks);
+		SettleResult result = settle(upTo, nacks);
 		if (!result.settled()) {
 			this.counters.staleSettles.increment();
 			logger.warn("Batch " + this.batchId + " of " + this.identity
@@ -201,6 +211,19 @@ final class BatchCompleter {
 		this.counters.deadLettered.add(result.deadIds().size());
 		this.counters.batchesSettled.increment();
 		tell(result.deadIds());
+	}
+
+	private SettleResult settle(@Nullable Long upTo, List<Nack> nacks) {
+		List<PgqueReply> due = new ArrayList<>();
+		ReplySender sender = null;
+		for (Map.Entry<Long, Outcome.PreparedReply> entry : this.replies.entrySet()) {
+			if ((upTo == null || entry.getKey() <= upTo) && !this.failures.containsKey(entry.getKey())) {
+				due.add(entry.getValue().reply());
+				sender = entry.getValue().sender();
+			}
+		}
+		Supplier<SettleResult> settling = () -> this.client.settle(this.batchId, upTo, nacks);
+		return (sender != null) ? sender.settle(settling, due) : settling.get();
 	}
 
 	private void tell(List<Long> deadIds) {

@@ -23,8 +23,9 @@ final class BatchProcessor {
 	private static final Log logger = LogFactory.getLog(BatchProcessor.class);
 
 	/**
-	 * So many failures are kept in memory; then the batch is settled as far as it is
-	 * done, so that one of a million failures needs no more memory than its page.
+	 * So many failures and replies are kept in memory; then the batch is settled as far
+	 * as it is done, so that one of a million failures needs no more memory than its
+	 * page.
 	 */
 	static final int MAX_FAILURES = 10_000;
 
@@ -121,7 +122,7 @@ final class BatchProcessor {
 			if (end != null || !page.more()) {
 				return end;
 			}
-			if (run.completer().failureCount() >= MAX_FAILURES) {
+			if (run.completer().keptCount() >= MAX_FAILURES) {
 				return BatchEnd.CONTINUE;
 			}
 			if (run.completer().windowSize() >= MAX_UNACKNOWLEDGED) {

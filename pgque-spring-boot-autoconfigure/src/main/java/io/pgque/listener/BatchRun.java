@@ -98,6 +98,19 @@ final class BatchRun {
 		}
 	}
 
+	/**
+	 * Note what is to be sent when a message is settled as done.
+	 */
+	void reply(PgqueMessage message, Outcome.PreparedReply reply) {
+		this.lock.lock();
+		try {
+			this.completer.reply(message, reply);
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
 	private void decided(PgqueMessage message, Outcome.Decided decided) {
 		String reason = FailureReason.storable((decided.reason() != null) ? decided.reason() : "not acknowledged");
 		if (decided.action() instanceof FailureAction.Retry retry) {

@@ -2,6 +2,7 @@ package io.pgque.listener;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
 
 import io.pgque.client.PgqueClient;
@@ -53,6 +54,8 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	private InstanceHeartbeat heartbeat;
 
 	private @Nullable ApplicationEventPublisher eventPublisher;
+
+	private Set<String> replyQueues = Set.of();
 
 	private boolean autoStartup = true;
 
@@ -131,6 +134,16 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	}
 
 	/**
+	 * Set what sends the replies of handlers, and where they go.
+	 * @param replySender the sender, {@code null} when handlers don't reply
+	 * @param replyQueues the queues that the container makes sure of
+	 */
+	public void setReplies(@Nullable ReplySender replySender, Set<String> replyQueues) {
+		this.dispatcher.setReplySender(replySender);
+		this.replyQueues = Set.copyOf(replyQueues);
+	}
+
+	/**
 	 * Set whether the container starts with the application.
 	 * @param autoStartup whether it does
 	 */
@@ -174,6 +187,7 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 			return;
 		}
 		this.admin.ensureQueue(this.identity.queue());
+		this.replyQueues.forEach(this.admin::ensureQueue);
 		this.subscription.subscribe();
 		this.subscribed = true;
 	}

@@ -6,7 +6,7 @@ package io.pgque.listener;
  *
  * @since 0.1.0
  */
-public sealed interface GenericPgqueListener
-		permits PgqueMessageListener, PgqueAcknowledgingMessageListener, PgqueBatchListener {
+public sealed interface GenericPgqueListener permits PgqueMessageListener, PgqueAcknowledgingMessageListener,
+		PgqueReplyingMessageListener, PgqueBatchListener {
 
 }

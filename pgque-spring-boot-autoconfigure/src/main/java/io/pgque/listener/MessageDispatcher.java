@@ -34,6 +34,8 @@ class MessageDispatcher {
 
 	private volatile Interceptors interceptors = Interceptors.NONE;
 
+	private volatile @Nullable ReplySender replySender;
+
 	MessageDispatcher(ListenerIdentity identity, EventRoutes routes, UnknownTypePolicy unknownTypePolicy,
 			PgqueErrorHandler errorHandler) {
 		this.identity = identity;
@@ -44,6 +46,10 @@ class MessageDispatcher {
 
 	void setInterceptors(Interceptors interceptors) {
 		this.interceptors = interceptors;
+	}
+
+	void setReplySender(@Nullable ReplySender replySender) {
+		this.replySender = replySender;
 	}
 
 	/**
@@ -86,24 +92,36 @@ class MessageDispatcher {
 	Outcome dispatch(PgqueMessage message, Acknowledgment acknowledgment, BooleanSupplier interrupted) {
 		EventRoutes.Route route = this.routes.find(message.type());
 		Assert.state(route != null, "No handler takes this type");
-		Exception failure = call(() -> this.interceptors.call(message, () -> {
-			call(route.listener(), message, acknowledgment);
-			return null;
-		}), message);
+		PgqueReply[] reply = new PgqueReply[1];
+		Exception failure = call(
+				() -> reply[0] = this.interceptors.call(message, () -> call(route.listener(), message, acknowledgment)),
+				message);
 		if (failure == null) {
-			return Outcome.HANDLED;
+			return handled(reply[0]);
 		}
 		return interrupted.getAsBoolean() ? Outcome.INTERRUPTED : failed(failure, message);
 	}
 
-	private static void call(GenericPgqueListener listener, PgqueMessage message, Acknowledgment acknowledgment)
-			throws Exception {
+	private Outcome handled(@Nullable PgqueReply reply) {
+		if (reply == null) {
+			return Outcome.HANDLED;
+		}
+		Assert.state(this.replySender != null, "Nothing sends replies");
+		return new Outcome.Handled(new Outcome.PreparedReply(reply, this.replySender));
+	}
+
+	private static @Nullable PgqueReply call(GenericPgqueListener listener, PgqueMessage message,
+			Acknowledgment acknowledgment) throws Exception {
+		if (listener instanceof PgqueReplyingMessageListener replying) {
+			return replying.onMessage(message, acknowledgment);
+		}
 		if (listener instanceof PgqueAcknowledgingMessageListener acknowledging) {
 			acknowledging.onMessage(message, acknowledgment);
 		}
 		else {
 			((PgqueMessageListener) listener).onMessage(message);
 		}
+		return null;
 	}
 
 	/**

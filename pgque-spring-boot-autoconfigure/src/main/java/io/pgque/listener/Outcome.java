@@ -9,8 +9,20 @@ sealed interface Outcome {
 
 	/**
 	 * Its handler ended normally.
+	 *
+	 * @param reply what is to be sent when the message is settled, {@code null} for
+	 * nothing
 	 */
-	record Handled() implements Outcome {
+	record Handled(@Nullable PreparedReply reply) implements Outcome {
+	}
+
+	/**
+	 * A reply and who sends it.
+	 *
+	 * @param reply the reply
+	 * @param sender sends it
+	 */
+	record PreparedReply(PgqueReply reply, ReplySender sender) {
 	}
 
 	/**
@@ -62,7 +74,7 @@ sealed interface Outcome {
 	/**
 	 * The message is done.
 	 */
-	Outcome HANDLED = new Handled();
+	Outcome HANDLED = new Handled(null);
 
 	/**
 	 * The message is passed over.

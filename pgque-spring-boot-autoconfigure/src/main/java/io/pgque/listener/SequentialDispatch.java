@@ -84,7 +84,13 @@ final class SequentialDispatch implements DispatchStrategy {
 			this.control.begin(LoopControl.Activity.IDLE);
 			handed.close();
 		}
-		return run.note(message, (outcome == Outcome.HANDLED) ? told(message, handed) : outcome);
+		if (!(outcome instanceof Outcome.Handled done)) {
+			return run.note(message, outcome);
+		}
+		if (done.reply() != null) {
+			run.reply(message, done.reply());
+		}
+		return run.note(message, told(message, handed));
 	}
 
 	/**

@@ -5,6 +5,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
+import javax.sql.DataSource;
+
 import io.pgque.client.EventExtras;
 import io.pgque.client.PgqueClient;
 import io.pgque.config.DefaultPgqueListenerContainerFactory;
@@ -75,6 +77,14 @@ class ListenerContext implements AutoCloseable {
 		this.client.tick(List.of(queue));
 	}
 
+	static DefaultPgqueListenerContainerFactory factory(DataSource dataSource) {
+		DefaultPgqueListenerContainerFactory factory = new DefaultPgqueListenerContainerFactory(
+				new PgqueClient(dataSource), new PgqueAdmin(dataSource, List.of()), new Jackson2MessageConverter(),
+				new SimpleEventTypeResolver());
+		factory.getContainerProperties().setPollInterval(Duration.ofMillis(20));
+		return factory;
+	}
+
 	static void awaitCalls(List<?> calls, Object... expected) {
 		await().atMost(Duration.ofSeconds(10))
 			.untilAsserted(() -> assertThat(new ArrayList<Object>(calls)).containsExactly(expected));
@@ -91,11 +101,7 @@ class ListenerContext implements AutoCloseable {
 
 		@Bean(PgqueListenerBeanNames.DEFAULT_CONTAINER_FACTORY)
 		DefaultPgqueListenerContainerFactory factory(TestDatabase database) {
-			DefaultPgqueListenerContainerFactory factory = new DefaultPgqueListenerContainerFactory(
-					new PgqueClient(database.dataSource()), new PgqueAdmin(database.dataSource(), List.of()),
-					new Jackson2MessageConverter(), new SimpleEventTypeResolver());
-			factory.getContainerProperties().setPollInterval(Duration.ofMillis(20));
-			return factory;
+			return ListenerContext.factory(database.dataSource());
 		}
 
 	}

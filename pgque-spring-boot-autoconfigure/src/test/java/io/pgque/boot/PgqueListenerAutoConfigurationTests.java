@@ -48,6 +48,8 @@ import io.pgque.support.ReceivedMessage;
 import io.pgque.support.header.HeaderColumn;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
+import jakarta.validation.Valid;
+import jakarta.validation.constraints.Positive;
 import org.awaitility.Awaitility;
 import org.awaitility.core.ConditionFactory;
 import org.flywaydb.core.Flyway;
@@ -66,6 +68,7 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.boot.transaction.autoconfigure.TransactionAutoConfiguration;
+import org.springframework.boot.validation.autoconfigure.ValidationAutoConfiguration;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
@@ -77,6 +80,7 @@ import org.springframework.jdbc.core.JdbcOperations;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.datasource.AbstractDataSource;
 import org.springframework.messaging.converter.MessageConverter;
+import org.springframework.messaging.handler.annotation.SendTo;
 import org.springframework.messaging.handler.annotation.support.MessageHandlerMethodFactory;
 import org.springframework.scheduling.TaskScheduler;
 import org.springframework.transaction.TransactionManager;
@@ -442,6 +446,27 @@ class PgqueListenerAutoConfigurationTests {
 	}
 
 	@Test
+	void invalidPayloadIsDeadAtOnceAndRepliesAreSent() {
+		this.runner.withConfiguration(AutoConfigurations.of(ValidationAutoConfiguration.class))
+			.withBean(Validating.class)
+			.run((context) -> {
+				PgqueTemplate template = context.getBean(PgqueTemplate.class);
+				template.send("to-validate", new Amount(-1));
+				template.send("to-validate", new Amount(5));
+				Validating listeners = context.getBean(Validating.class);
+				await().until(() -> listeners.replies.size() == 1);
+				assertThat(listeners.replies).containsExactly(new Amount(10));
+				assertThat(context.getBean(PgqueAdminOperations.class).deadLetters().inspect("to-validate", 10))
+					.singleElement()
+					.satisfies((dead) -> assertThat(dead.reason()).contains("MethodArgumentNotValidException"));
+			});
+		this.runner.withBean(Validating.class)
+			.run((context) -> assertThat(context).getFailure()
+				.isInstanceOf(InvalidListenerException.class)
+				.hasMessageContaining("there is no Validator"));
+	}
+
+	@Test
 	void interceptorBeansAreCalled() {
 		List<String> calls = new CopyOnWriteArrayList<>();
 		this.runner.withBean(Orders.class).withBean(PgqueMessageInterceptor.class, () -> new PgqueMessageInterceptor() {
@@ -740,6 +765,26 @@ class PgqueListenerAutoConfigurationTests {
 
 		@PgqueListener(queue = "named", consumer = "named", errorHandler = "otherHandler")
 		void handle(String payload) {
+		}
+
+	}
+
+	record Amount(@Positive int value) {
+	}
+
+	static class Validating {
+
+		final List<Amount> replies = new CopyOnWriteArrayList<>();
+
+		@PgqueListener(queue = "to-validate", consumer = "validating")
+		@SendTo("doubled")
+		Amount validate(@Valid Amount amount) {
+			return new Amount(2 * amount.value());
+		}
+
+		@PgqueListener(queue = "doubled", consumer = "validating")
+		void doubled(Amount amount) {
+			this.replies.add(amount);
 		}
 
 	}

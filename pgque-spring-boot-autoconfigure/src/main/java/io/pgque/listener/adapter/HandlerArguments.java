@@ -2,7 +2,6 @@ package io.pgque.listener.adapter;
 
 import java.lang.reflect.Type;
 
-import io.pgque.support.converter.PgqueMessageConverter;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
@@ -18,14 +17,14 @@ import org.springframework.messaging.handler.invocation.MethodArgumentResolution
  */
 final class HandlerArguments {
 
-	private final PgqueMessageConverter converter;
+	private final HandlerServices services;
 
 	private final HandlerMethodArgumentResolver header;
 
 	private final HandlerMethodArgumentResolver headers = new HeadersMethodArgumentResolver();
 
-	HandlerArguments(PgqueMessageConverter converter, @Nullable ConfigurableBeanFactory beanFactory) {
-		this.converter = converter;
+	HandlerArguments(HandlerServices services, @Nullable ConfigurableBeanFactory beanFactory) {
+		this.services = services;
 		this.header = new HeaderMethodArgumentResolver(DefaultConversionService.getSharedInstance(), beanFactory);
 	}
 
@@ -38,15 +37,28 @@ final class HandlerArguments {
 			case ACKNOWLEDGMENT, BATCH -> HandledMessage::acknowledgment;
 			case HEADER -> (message) -> resolve(this.header, parameter.parameter(), message);
 			case HEADERS -> (message) -> resolve(this.headers, parameter.parameter(), message);
-			case PAYLOAD, PAYLOADS -> (message) -> payload(parameter, message, parameter.required());
-			case SPRING_MESSAGE, SPRING_MESSAGES ->
-				(message) -> message.withPayload(required(payload(parameter, message, true)));
+			case PAYLOAD, PAYLOADS -> payload(parameter, parameter.required());
+			case SPRING_MESSAGE, SPRING_MESSAGES -> {
+				HandlerArgument payload = payload(parameter, true);
+				yield (message) -> message.withPayload(required(payload.resolve(message)));
+			}
 		};
 	}
 
-	private @Nullable Object payload(HandlerParameter parameter, HandledMessage message, boolean required) {
+	private HandlerArgument payload(HandlerParameter parameter, boolean required) {
+		PayloadValidation validation = PayloadValidation.of(parameter.parameter(), this.services.validator());
+		return (message) -> {
+			Object payload = convert(parameter, message, required);
+			if (payload != null && validation != null) {
+				validation.validate(payload, message.springMessage());
+			}
+			return payload;
+		};
+	}
+
+	private @Nullable Object convert(HandlerParameter parameter, HandledMessage message, boolean required) {
 		Type type = parameter.payloadType();
-		Object payload = this.converter.fromText(message.message(), (type != null) ? type : String.class);
+		Object payload = this.services.converter().fromText(message.message(), (type != null) ? type : String.class);
 		if (payload == null && required) {
 			throw new MethodArgumentResolutionException(message.springMessage(), parameter.parameter(),
 					"message " + message.message().id() + " of queue '" + message.message().queue()

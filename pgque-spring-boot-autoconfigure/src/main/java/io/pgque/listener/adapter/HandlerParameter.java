@@ -1,6 +1,5 @@
 package io.pgque.listener.adapter;
 
-import java.lang.annotation.Annotation;
 import java.lang.reflect.ParameterizedType;
 import java.lang.reflect.Type;
 import java.lang.reflect.WildcardType;
@@ -76,12 +75,6 @@ record HandlerParameter(MethodParameter parameter, Kind kind, @Nullable Type pay
 
 	private static HandlerParameter payload(MethodParameter parameter, Class<?> type, Type generic) {
 		refuse(type);
-		for (Annotation annotation : parameter.getParameterAnnotations()) {
-			if (annotation.annotationType().getSimpleName().startsWith("Valid")) {
-				throw new UnsupportedParameterException("payloads are not validated before the method is called; "
-						+ "validate within the method instead of @" + annotation.annotationType().getSimpleName());
-			}
-		}
 		Payload payload = parameter.getParameterAnnotation(Payload.class);
 		refuseExpression(parameter);
 		boolean required = (payload == null || payload.required()) && !parameter.isOptional();

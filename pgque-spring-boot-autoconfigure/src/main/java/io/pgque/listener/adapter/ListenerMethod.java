@@ -16,7 +16,7 @@ import io.pgque.listener.GenericPgqueListener;
 import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.PgqueAcknowledgingMessageListener;
 import io.pgque.listener.PgqueMessageListener;
-import io.pgque.support.converter.PgqueMessageConverter;
+import io.pgque.listener.PgqueReplyingMessageListener;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.aop.support.AopUtils;
@@ -46,12 +46,15 @@ public final class ListenerMethod {
 
 	private final List<HandlerParameter> parameters;
 
-	private ListenerMethod(Supplier<Object> bean, Method method, String description,
-			List<HandlerParameter> parameters) {
+	private final @Nullable String replyTo;
+
+	private ListenerMethod(Supplier<Object> bean, Method method, String description, List<HandlerParameter> parameters,
+			@Nullable String replyTo) {
 		this.bean = bean;
 		this.method = method;
 		this.description = description;
 		this.parameters = parameters;
+		this.replyTo = replyTo;
 	}
 
 	/**
@@ -81,7 +84,8 @@ public final class ListenerMethod {
 					"Leave one; mark the others with @Header, or take the whole PgqueMessage");
 		}
 		ReflectionUtils.makeAccessible(method);
-		return new ListenerMethod(bean, method, description, parameters);
+		return new ListenerMethod(bean, method, description, parameters,
+				replyTo(method, targetClass, several, description));
 	}
 
 	/**
@@ -163,11 +167,28 @@ public final class ListenerMethod {
 							+ "settled before they are handled, and lost when that fails",
 					"Do the work in the method itself, without @Async, and return nothing");
 		}
-		if (AnnotatedElementUtils.hasAnnotation(method, SendTo.class)) {
-			throw new InvalidListenerException(
-					"Listener method " + description + " has @SendTo, but what it returns is not sent",
-					"Remove @SendTo, and send with PgqueTemplate");
+	}
+
+	private static @Nullable String replyTo(Method method, Class<?> targetClass, boolean several, String description) {
+		SendTo annotation = AnnotatedElementUtils.findMergedAnnotation(method, SendTo.class);
+		if (annotation == null && method.getReturnType() != void.class) {
+			annotation = AnnotatedElementUtils.findMergedAnnotation(targetClass, SendTo.class);
 		}
+		if (annotation == null) {
+			return null;
+		}
+		if (method.getReturnType() == void.class || several) {
+			throw new InvalidListenerException(
+					"Listener method " + description + " has @SendTo, but "
+							+ (several ? "takes several messages at a time" : "returns nothing"),
+					"Remove @SendTo, or return the reply to one message");
+		}
+		if (annotation.value().length != 1) {
+			throw new InvalidListenerException(
+					"@SendTo of listener method " + description + " names " + annotation.value().length + " queues",
+					"Name one");
+		}
+		return annotation.value()[0];
 	}
 
 	/**
@@ -223,20 +244,40 @@ public final class ListenerMethod {
 	}
 
 	/**
+	 * Return where the method says that its return value is to be sent.
+	 * @return the value of {@link SendTo @SendTo}, unresolved, or {@code null} when it
+	 * has none
+	 */
+	public @Nullable String getReplyTo() {
+		return this.replyTo;
+	}
+
+	/**
 	 * Create the listener that calls the method.
-	 * @param converter converts payloads
+	 * @param services what it needs besides messages
 	 * @param beanFactory resolves placeholders and expressions in annotations of
 	 * parameters
+	 * @param replyQueue the queue to which the return value is sent, {@code null} when it
+	 * isn't
 	 * @return the listener
+	 * @throws InvalidListenerException when payloads are to be validated and nothing does
 	 */
-	public GenericPgqueListener createListener(PgqueMessageConverter converter,
-			@Nullable ConfigurableBeanFactory beanFactory) {
-		HandlerArguments resolvers = new HandlerArguments(converter, beanFactory);
+	public GenericPgqueListener createListener(HandlerServices services, @Nullable ConfigurableBeanFactory beanFactory,
+			@Nullable String replyQueue) {
+		if (services.validator() == null) {
+			checkNotValidated();
+		}
+		HandlerArguments resolvers = new HandlerArguments(services, beanFactory);
 		MethodInvoker invoker = new MethodInvoker(this.bean, this.method, this.description, this.parameters);
 		if (isBatch()) {
 			return new BatchMethodListener(invoker, this.parameters, resolvers);
 		}
 		HandlerArgument[] arguments = this.parameters.stream().map(resolvers::create).toArray(HandlerArgument[]::new);
+		if (replyQueue != null) {
+			ReplyFactory replies = new ReplyFactory(services, replyQueue);
+			return (PgqueReplyingMessageListener) (message, acknowledgment) -> replies
+				.create(invoke(invoker, arguments, new HandledMessage(message, acknowledgment)), message);
+		}
 		if (isAcknowledging()) {
 			return (PgqueAcknowledgingMessageListener) (message, acknowledgment) -> invoke(invoker, arguments,
 					new HandledMessage(message, acknowledgment));
@@ -244,13 +285,24 @@ public final class ListenerMethod {
 		return (PgqueMessageListener) (message) -> invoke(invoker, arguments, new HandledMessage(message, null));
 	}
 
-	private static void invoke(MethodInvoker invoker, HandlerArgument[] arguments, HandledMessage message)
+	private void checkNotValidated() {
+		for (HandlerParameter parameter : this.parameters) {
+			if (PayloadValidation.isAskedFor(parameter.parameter())) {
+				throw new InvalidListenerException(
+						"Parameter " + (parameter.parameter().getParameterIndex() + 1) + " of listener method "
+								+ this.description + " is to be validated, but there is no Validator",
+						"Add spring-boot-starter-validation, or set the validator of the container factory");
+			}
+		}
+	}
+
+	private static @Nullable Object invoke(MethodInvoker invoker, HandlerArgument[] arguments, HandledMessage message)
 			throws Exception {
 		@Nullable Object[] values = new Object[arguments.length];
 		for (int i = 0; i < arguments.length; i++) {
 			values[i] = arguments[i].resolve(message);
 		}
-		invoker.invoke(values, message);
+		return invoker.invoke(values, message);
 	}
 
 	@Override

@@ -22,6 +22,7 @@ import java.util.stream.Stream;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.pgque.core.PgqueMessage;
+import io.pgque.core.SimpleEventTypeResolver;
 import io.pgque.listener.InvalidListenerException;
 import io.pgque.listener.PgqueMessageListener;
 import io.pgque.support.ReceivedMessage;
@@ -41,9 +42,12 @@ import org.springframework.messaging.handler.annotation.Header;
 import org.springframework.messaging.handler.annotation.Headers;
 import org.springframework.messaging.handler.annotation.Payload;
 import org.springframework.messaging.handler.annotation.SendTo;
+import org.springframework.messaging.handler.annotation.support.MethodArgumentNotValidException;
 import org.springframework.messaging.handler.invocation.MethodArgumentResolutionException;
 import org.springframework.messaging.support.GenericMessage;
 import org.springframework.scheduling.annotation.Async;
+import org.springframework.validation.Errors;
+import org.springframework.validation.Validator;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
@@ -56,6 +60,9 @@ class ListenerMethodTests {
 	private static final OffsetDateTime SENT = OffsetDateTime.of(2026, 1, 2, 3, 4, 5, 0, ZoneOffset.UTC);
 
 	private static final String ORDER = "{\"id\" : 7, \"total\" : 12.50, \"unknown\" : true}";
+
+	private static final HandlerServices SERVICES = new HandlerServices(new Jackson2MessageConverter(),
+			new SimpleEventTypeResolver(), null);
 
 	private final Handlers handlers = new Handlers();
 
@@ -83,8 +90,7 @@ class ListenerMethodTests {
 		Method method = Base.class.getDeclaredMethod("handle", Object.class);
 		ListenerMethod listener = ListenerMethod.of(() -> sub, method, Sub.class, null);
 		assertThat(listener.getPayloadType()).isEqualTo(Order.class);
-		((PgqueMessageListener) listener.createListener(new Jackson2MessageConverter(), null))
-			.onMessage(message(ORDER));
+		((PgqueMessageListener) listener.createListener(SERVICES, null, null)).onMessage(message(ORDER));
 		assertThat(sub.handled).containsExactly(new Order(7, new BigDecimal("12.50")));
 	}
 
@@ -147,6 +153,30 @@ class ListenerMethodTests {
 	}
 
 	@Test
+	void validatedPayloads() throws Exception {
+		HandlerServices validating = new HandlerServices(new Jackson2MessageConverter(), new SimpleEventTypeResolver(),
+				new OrderValidator());
+		PgqueMessageListener single = (PgqueMessageListener) listener(Handlers.class, "valid")
+			.createListener(validating, null, null);
+		single.onMessage(message(ORDER));
+		assertThat(this.handlers.values).containsExactly(new Order(7, new BigDecimal("12.50")));
+		assertThatExceptionOfType(MethodArgumentNotValidException.class)
+			.isThrownBy(() -> single.onMessage(message("{\"id\" : -1}")))
+			.withMessageContaining("id must be positive");
+		single.onMessage(message(null));
+		PgqueMessageListener spring = (PgqueMessageListener) listener(Handlers.class, "validMessage")
+			.createListener(validating, null, null);
+		assertThatExceptionOfType(MethodArgumentNotValidException.class)
+			.isThrownBy(() -> spring.onMessage(message("{\"id\" : -1}")));
+		for (String method : List.of("valid", "validMessage", "validList", "validElements")) {
+			assertThatExceptionOfType(InvalidListenerException.class)
+				.isThrownBy(() -> listener(Handlers.class, method).createListener(SERVICES, null, null))
+				.withMessageContaining(Handlers.class.getName() + "." + method + "(")
+				.withMessageContaining("there is no Validator");
+		}
+	}
+
+	@Test
 	void payloadTypes() {
 		assertThat(listener(Handlers.class, "record").getPayloadType()).isEqualTo(Order.class);
 		assertThat(listener(Handlers.class, "springMessage").getPayloadType()).isEqualTo(Order.class);
@@ -156,9 +186,9 @@ class ListenerMethodTests {
 	}
 
 	@ParameterizedTest
-	@ValueSource(strings = { "twoPayloads", "mixed", "streams", "stream", "optionalPayload", "otherMessage",
-			"headersNoMap", "valid", "expression", "future", "completable", "publisher", "reactive", "suspend", "async",
-			"sendTo" })
+	@ValueSource(
+			strings = { "twoPayloads", "mixed", "streams", "stream", "optionalPayload", "otherMessage", "headersNoMap",
+					"expression", "future", "completable", "publisher", "reactive", "suspend", "async", "sendTo" })
 	void whatCannotWorkIsRefusedWithTheSignature(String method) {
 		assertThatExceptionOfType(InvalidListenerException.class).isThrownBy(() -> listener(Refused.class, method))
 			.withMessageContaining(Refused.class.getName() + "." + method + "(")
@@ -174,7 +204,7 @@ class ListenerMethodTests {
 
 	private List<Object> call(String method, @Nullable String payload) throws Exception {
 		this.handlers.values.clear();
-		((PgqueMessageListener) listener(Handlers.class, method).createListener(new Jackson2MessageConverter(), null))
+		((PgqueMessageListener) listener(Handlers.class, method).createListener(SERVICES, null, null))
 			.onMessage(message(payload));
 		return this.handlers.values;
 	}
@@ -290,6 +320,22 @@ class ListenerMethodTests {
 			keep(order, message, received, attempt, tenant, absent, key, headers, messageHeaders, typed, raw);
 		}
 
+		void valid(@Valid @Payload(required = false) Order order) {
+			keep(order);
+		}
+
+		void validMessage(@Valid Message<Order> message) {
+			keep(message);
+		}
+
+		void validList(@Valid List<Order> orders) {
+			keep(orders);
+		}
+
+		void validElements(List<@Valid Order> orders) {
+			keep(orders);
+		}
+
 		void missingHeader(@Header("absent") String absent) {
 			keep(absent);
 		}
@@ -332,9 +378,6 @@ class ListenerMethodTests {
 		void headersNoMap(@Headers String headers) {
 		}
 
-		void valid(@Valid Order order) {
-		}
-
 		Mono<String> reactive(String payload) {
 			return new Mono<>();
 		}
@@ -363,14 +406,13 @@ class ListenerMethodTests {
 		}
 
 		@SendTo("elsewhere")
-		String sendTo(String payload) {
-			return payload;
+		void sendTo(String payload) {
 		}
 
 	}
 
 	@Retention(RetentionPolicy.RUNTIME)
-	@Target(ElementType.PARAMETER)
+	@Target({ ElementType.PARAMETER, ElementType.TYPE_USE })
 	@interface Valid {
 
 	}
@@ -379,6 +421,22 @@ class ListenerMethodTests {
 	static class AsynchronousClass {
 
 		void handle(String payload) {
+		}
+
+	}
+
+	static class OrderValidator implements Validator {
+
+		@Override
+		public boolean supports(Class<?> type) {
+			return type == Order.class;
+		}
+
+		@Override
+		public void validate(Object target, Errors errors) {
+			if (((Order) target).id() < 0) {
+				errors.reject("positive", "id must be positive");
+			}
 		}
 
 	}
