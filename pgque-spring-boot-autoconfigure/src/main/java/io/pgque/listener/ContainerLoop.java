@@ -1,6 +1,9 @@
 package io.pgque.listener;
 
+import java.util.concurrent.ExecutorService;
+
 import io.pgque.event.ListenerContainerStoppedEvent.Reason;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One loop of a container, on a thread of its own, from its start to the moment when all
@@ -15,6 +18,8 @@ final class ContainerLoop implements Runnable, PollLoop.PauseListener {
 	private final LoopControl control;
 
 	private final BatchSource source;
+
+	private @Nullable ExecutorService handlers;
 
 	ContainerLoop(ContainerParts parts, ContainerRun run, LoopControl control, BatchSource source) {
 		this.parts = parts;
@@ -38,8 +43,7 @@ final class ContainerLoop implements Runnable, PollLoop.PauseListener {
 			this.control.bind(Thread.currentThread());
 			this.control.setTurn(this.source::isHeld);
 			this.run.begun();
-			DispatchStrategy strategy = new SequentialDispatch(this.parts.identity(), this.parts.dispatcher(),
-					this.parts.properties().getAckMode(), this.control);
+			DispatchStrategy strategy = strategy();
 			BatchProcessor processor = new BatchProcessor(this.parts.client(), this.parts.identity(),
 					this.parts.properties(), strategy, this.parts.events(), this.parts.counters(), this.control);
 			PollLoop loop = new PollLoop(this.source, this.parts.identity(), this.parts.properties(), processor,
@@ -51,8 +55,27 @@ final class ContainerLoop implements Runnable, PollLoop.PauseListener {
 			this.source.close();
 			this.control.begin(LoopControl.Activity.IDLE);
 			this.control.bind(null);
+			if (this.handlers != null) {
+				this.handlers.shutdown();
+			}
 			this.run.ended(this, reason);
 		}
+	}
+
+	/**
+	 * In the other modes, other loops run at the same time.
+	 */
+	private DispatchStrategy strategy() {
+		PgqueContainerProperties properties = this.parts.properties();
+		SequentialDispatch sequential = new SequentialDispatch(this.parts.identity(), this.parts.dispatcher(),
+				properties.getAckMode(), this.control);
+		int concurrency = properties.getConcurrency();
+		if (properties.getMode() != ListenerMode.EXCLUSIVE || concurrency == 1) {
+			return sequential;
+		}
+		ExecutorService handlers = this.parts.threads().executor(concurrency);
+		this.handlers = handlers;
+		return new ParallelDispatch(sequential, this.control, handlers, concurrency);
 	}
 
 	@Override

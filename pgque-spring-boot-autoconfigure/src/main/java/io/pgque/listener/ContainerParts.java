@@ -15,10 +15,11 @@ import org.jspecify.annotations.Nullable;
  * @param heartbeat keeps what is held
  * @param wakeups wakes the loops, {@code null} to poll only
  * @param subscription makes sure that the consumer is subscribed
+ * @param threads makes its threads
  */
 record ContainerParts(PgqueClient client, ListenerIdentity identity, PgqueContainerProperties properties,
 		MessageDispatcher dispatcher, ContainerEvents events, CounterBoard counters, InstanceHeartbeat heartbeat,
-		@Nullable WakeupListener wakeups, Runnable subscription) {
+		@Nullable WakeupListener wakeups, Runnable subscription, ContainerThreads threads) {
 
 	/**
 	 * Return whether wake-ups can be relied on at the moment.

@@ -12,8 +12,6 @@ import java.util.function.Consumer;
 import io.pgque.event.ListenerContainerStoppedEvent.Reason;
 import org.jspecify.annotations.Nullable;
 
-import org.springframework.core.task.VirtualThreadTaskExecutor;
-
 /**
  * The threads of a container from one start to the next stop: as many loops as its mode
  * needs.
@@ -69,15 +67,15 @@ final class ContainerRun {
 		this.lock.lock();
 		try {
 			switch (properties.getMode()) {
-				case EXCLUSIVE -> addLoop(name(), newControl(), lease());
+				case EXCLUSIVE -> addLoop("", newControl(), lease());
 				case COOPERATIVE -> {
 					for (int i = 1; i <= properties.getConcurrency(); i++) {
-						addLoop(name() + "-" + i, newControl(), member(i));
+						addLoop("-" + i, newControl(), member(i));
 					}
 				}
 				case PARTITIONED -> {
 					this.coordinator = new SlotCoordinator(this.parts, this);
-					add(name(), this.coordinator);
+					add("", this.coordinator);
 				}
 			}
 			this.threads.forEach(Thread::start);
@@ -85,10 +83,6 @@ final class ContainerRun {
 		finally {
 			this.lock.unlock();
 		}
-	}
-
-	private String name() {
-		return "pgque-" + this.parts.identity().listenerId();
 	}
 
 	private BatchSource lease() {
@@ -105,25 +99,16 @@ final class ContainerRun {
 		return new LoopControl(this.pauseRequested);
 	}
 
-	private void addLoop(String name, LoopControl control, BatchSource source) {
+	private void addLoop(String suffix, LoopControl control, BatchSource source) {
 		ContainerLoop loop = new ContainerLoop(this.parts, this, control, source);
 		this.loops.add(loop);
-		add(name, loop);
+		add(suffix, loop);
 	}
 
-	private Thread add(String name, Runnable task) {
-		Thread thread = newThread(name, task);
+	private Thread add(String suffix, Runnable task) {
+		Thread thread = this.parts.threads().create(suffix, task);
 		this.running++;
 		this.threads.add(thread);
-		return thread;
-	}
-
-	private Thread newThread(String name, Runnable task) {
-		if (!this.parts.properties().isVirtualThreads()) {
-			return new Thread(task, name);
-		}
-		Thread thread = new VirtualThreadTaskExecutor().getVirtualThreadFactory().newThread(task);
-		thread.setName(name);
 		return thread;
 	}
 
@@ -146,7 +131,7 @@ final class ContainerRun {
 			ContainerLoop loop = new ContainerLoop(this.parts, this, control, source);
 			registrar.accept(loop);
 			this.loops.add(loop);
-			add(name() + "-" + slot, loop).start();
+			add("-" + slot, loop).start();
 			return true;
 		}
 		finally {

@@ -89,6 +89,7 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 		this.client = client;
 		this.admin = admin;
 		this.heartbeat = new InstanceHeartbeat(client);
+		checkParallel(identity, routes, properties);
 		this.properties = new PgqueContainerProperties(properties);
 		this.subscription = new ConsumerSubscription(client, identity, this.properties);
 		HandlingObserver observer = this.properties.getHandlingObserver();
@@ -96,6 +97,26 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 				? new MessageDispatcher(identity, routes, this.properties.getUnknownTypePolicy(), errorHandler)
 				: new ObservedDispatcher(identity, routes, this.properties.getUnknownTypePolicy(), errorHandler,
 						observer);
+	}
+
+	/**
+	 * Handlers at the same time can't be handed lists, nor say what is done up to a
+	 * message.
+	 */
+	private static void checkParallel(ListenerIdentity identity, EventRoutes routes,
+			PgqueContainerProperties properties) {
+		if (properties.getMode() != ListenerMode.EXCLUSIVE || properties.getConcurrency() == 1) {
+			return;
+		}
+		String obstacle = routes.hasBatchListener() ? "takes several messages at a time"
+				: (properties.getAckMode() == AckMode.MANUAL) ? "acknowledges by itself" : null;
+		if (obstacle != null) {
+			throw new InvalidListenerException(
+					"The " + identity + " " + obstacle
+							+ ", which does not go together with mode 'exclusive' and concurrency "
+							+ properties.getConcurrency(),
+					"Set concurrency to 1, or choose mode 'partitioned' or 'cooperative'");
+		}
 	}
 
 	/**
@@ -206,7 +227,8 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 			ContainerEvents events = new ContainerEvents(this, this.identity, this.eventPublisher);
 			ContainerRun run = new ContainerRun(
 					new ContainerParts(this.client, this.identity, this.properties, this.dispatcher, events,
-							this.counters, this.heartbeat, this.wakeupListener, this::subscribe),
+							this.counters, this.heartbeat, this.wakeupListener, this::subscribe,
+							new ContainerThreads(this.identity, this.properties)),
 					this.pauseRequested, () -> this.run = null);
 			this.run = run;
 			this.lastRun = run;

@@ -61,6 +61,15 @@ public final class EventRoutes {
 	}
 
 	/**
+	 * Return whether a handler takes several messages at a time.
+	 * @return whether one does
+	 */
+	public boolean hasBatchListener() {
+		return this.everythingElse != null && this.everythingElse.listener() instanceof PgqueBatchListener
+				|| this.byType.values().stream().anyMatch((route) -> route.listener() instanceof PgqueBatchListener);
+	}
+
+	/**
 	 * Return whether types without a handler were left out on purpose: all handlers state
 	 * their types explicitly.
 	 * @return whether the types are a filter

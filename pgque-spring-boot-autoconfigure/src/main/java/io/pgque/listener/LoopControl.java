@@ -242,6 +242,13 @@ final class LoopControl {
 	}
 
 	/**
+	 * Return whether a further message may be taken, while others are being handled.
+	 */
+	boolean isHandlingAllowed() {
+		return !isHalting() && this.turn.getAsBoolean();
+	}
+
+	/**
 	 * Return whether a handler was interrupted by {@link #interruptIfStuck}.
 	 */
 	boolean isHandlerInterrupted() {

@@ -75,13 +75,25 @@ final class SequentialDispatch implements DispatchStrategy {
 		if (!this.control.beginHandling()) {
 			return BatchEnd.CONTINUE;
 		}
+		try {
+			return handle(message, run);
+		}
+		finally {
+			this.control.begin(LoopControl.Activity.IDLE);
+		}
+	}
+
+	/**
+	 * Let one message be handled, on whatever thread, and note what came of it.
+	 * @return {@code null} to go on, otherwise how the batch has to end
+	 */
+	@Nullable BatchEnd handle(PgqueMessage message, BatchRun run) {
 		HandedBatch handed = new HandedBatch(List.of(message), run);
 		Outcome outcome;
 		try {
 			outcome = this.dispatcher.dispatch(message, handed, this.control::isHandlerInterrupted);
 		}
 		finally {
-			this.control.begin(LoopControl.Activity.IDLE);
 			handed.close();
 		}
 		if (!(outcome instanceof Outcome.Handled done)) {
