@@ -165,6 +165,15 @@ public @interface PgqueListener {
 	String partitions() default "";
 
 	/**
+	 * Whether a batch is received, handled and settled in one transaction: what the
+	 * methods do in the same database happens exactly once. A method that throws is
+	 * undone alone where transactions have savepoints, as those of JDBC; with JPA, the
+	 * batch runs again without it.
+	 * @return {@code true} or {@code false}, empty for the default of the factory
+	 */
+	String transactional() default "";
+
+	/**
 	 * Whether the container starts with the application.
 	 * @return {@code true} or {@code false}, empty for the default of the factory
 	 */

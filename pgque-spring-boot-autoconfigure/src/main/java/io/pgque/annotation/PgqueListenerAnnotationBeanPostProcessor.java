@@ -165,6 +165,7 @@ public class PgqueListenerAnnotationBeanPostProcessor
 		endpoint.setMode(values.choice("mode", annotation.mode(), ListenerMode.class));
 		endpoint.setConcurrency(values.count("concurrency", annotation.concurrency()));
 		endpoint.setPartitions(values.count("partitions", annotation.partitions()));
+		endpoint.setTransactional(values.truth("transactional", annotation.transactional()));
 		endpoint.setErrorHandler(values.bean("errorHandler", annotation.errorHandler(), PgqueErrorHandler.class));
 		registrar.registerEndpoint(endpoint, factory(context, values, annotation, description));
 	}

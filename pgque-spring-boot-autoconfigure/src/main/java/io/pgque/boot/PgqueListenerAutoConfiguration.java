@@ -43,6 +43,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.core.env.Environment;
 import org.springframework.jdbc.datasource.DataSourceTransactionManager;
+import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
 import org.springframework.util.StringUtils;
 import org.springframework.validation.Validator;
@@ -77,6 +78,7 @@ public final class PgqueListenerAutoConfiguration {
 			ObjectProvider<PgqueMessageInterceptor> messageInterceptors,
 			ObjectProvider<PgqueBatchInterceptor> batchInterceptors, ObjectProvider<HandlingObserver> handlingObservers,
 			ObjectProvider<WakeupListener> wakeupListeners, InstanceHeartbeat heartbeat,
+			ObjectProvider<PlatformTransactionManager> transactionManagers,
 			ObjectProvider<PgqueContainerFactoryCustomizer> customizers, Environment environment) {
 		DefaultPgqueListenerContainerFactory factory = new DefaultPgqueListenerContainerFactory(
 				new PgqueClient(chosen.dataSource(), STATEMENT_TIMEOUT), admin, converter, eventTypeResolver);
@@ -96,6 +98,8 @@ public final class PgqueListenerAutoConfiguration {
 		factory.setBatchInterceptors(batchInterceptors.orderedStream().toList());
 		factory.setWakeupListener(wakeupListeners.getIfUnique());
 		factory.setInstanceHeartbeat(heartbeat);
+		factory.setTransactionManager(transactionManagers::getIfUnique);
+		factory.setPoolSize(PoolProperties.maximumSize(chosen.dataSource()));
 		customizers.orderedStream().forEach((customizer) -> customizer.customize(factory));
 		return factory;
 	}
@@ -117,6 +121,7 @@ public final class PgqueListenerAutoConfiguration {
 		container.setMode(listener.mode());
 		container.setConcurrency(listener.concurrency());
 		container.setPartitions(listener.partitions());
+		container.setTransactional(listener.transactional());
 		container.setDeadInterval(listener.deadInterval());
 		container.setLeaseDuration(listener.leaseDuration());
 		container.setPageSize(listener.pageSize());

@@ -192,6 +192,8 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * @param concurrency How many handlers of a consumer run at the same time in this
 	 * instance.
 	 * @param partitions Number of slots of partitioned consumers.
+	 * @param transactional Whether a batch is received, handled and settled in one
+	 * transaction.
 	 * @param deadInterval After how long without a heartbeat the batch of a cooperative
 	 * worker is taken over.
 	 * @param leaseDuration How long an instance keeps a consumer without a heartbeat: the
@@ -214,12 +216,12 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 			@DefaultValue("true") boolean subscribe, @DefaultValue("notify") WakeupMode wakeup,
 			@DefaultValue("1s") Duration pollInterval, @DefaultValue("30s") Duration fallbackPollInterval,
 			@DefaultValue("exclusive") ListenerMode mode, @DefaultValue("1") int concurrency,
-			@DefaultValue("8") int partitions, @DefaultValue("1m") Duration deadInterval,
-			@DefaultValue("15s") Duration leaseDuration, @DefaultValue("1000") int pageSize,
-			@DefaultValue("8MB") DataSize pageBytes, @DefaultValue("nack") UnknownTypePolicy unknownTypePolicy,
-			@DefaultValue("20s") Duration shutdownTimeout, @DefaultValue("batch") AckMode ackMode,
-			@DefaultValue FailureBrake failureBrake, @DefaultValue Retry retry, @DefaultValue Connection connection,
-			@DefaultValue("true") boolean observationEnabled) {
+			@DefaultValue("8") int partitions, @DefaultValue("false") boolean transactional,
+			@DefaultValue("1m") Duration deadInterval, @DefaultValue("15s") Duration leaseDuration,
+			@DefaultValue("1000") int pageSize, @DefaultValue("8MB") DataSize pageBytes,
+			@DefaultValue("nack") UnknownTypePolicy unknownTypePolicy, @DefaultValue("20s") Duration shutdownTimeout,
+			@DefaultValue("batch") AckMode ackMode, @DefaultValue FailureBrake failureBrake, @DefaultValue Retry retry,
+			@DefaultValue Connection connection, @DefaultValue("true") boolean observationEnabled) {
 	}
 
 	/**

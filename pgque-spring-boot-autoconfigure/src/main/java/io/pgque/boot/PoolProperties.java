@@ -6,6 +6,7 @@ import javax.sql.DataSource;
 
 import com.zaxxer.hikari.HikariConfigMXBean;
 import com.zaxxer.hikari.HikariDataSource;
+import org.jspecify.annotations.Nullable;
 
 import org.springframework.boot.jdbc.DataSourceUnwrapper;
 import org.springframework.util.ClassUtils;
@@ -36,13 +37,30 @@ final class PoolProperties {
 	}
 
 	/**
+	 * Return how many connections a pool has at most.
+	 * @param dataSource the data source
+	 * @return the number, {@code null} when the data source isn't a pool that tells
+	 */
+	static @Nullable Integer maximumSize(DataSource dataSource) {
+		return HIKARI ? Hikari.maximumSize(dataSource) : null;
+	}
+
+	/**
 	 * Apart, since the pool's classes may be missing.
 	 */
 	private static final class Hikari {
 
+		static @Nullable Integer maximumSize(DataSource dataSource) {
+			HikariDataSource pool = unwrap(dataSource);
+			return (pool != null) ? pool.getMaximumPoolSize() : null;
+		}
+
+		private static @Nullable HikariDataSource unwrap(DataSource dataSource) {
+			return DataSourceUnwrapper.unwrap(dataSource, HikariConfigMXBean.class, HikariDataSource.class);
+		}
+
 		static void add(DataSource dataSource, Properties properties) {
-			HikariDataSource pool = DataSourceUnwrapper.unwrap(dataSource, HikariConfigMXBean.class,
-					HikariDataSource.class);
+			HikariDataSource pool = unwrap(dataSource);
 			if (pool != null) {
 				properties.putAll(pool.getDataSourceProperties());
 			}

@@ -64,6 +64,14 @@ public final class PgqueClient {
 	}
 
 	/**
+	 * Return whether statements sent now would join a transaction of the calling thread.
+	 * @return whether there is one on the data source
+	 */
+	public boolean joinsTransaction() {
+		return this.statements.isInTransaction();
+	}
+
+	/**
 	 * Send an event.
 	 * @param queue the queue name
 	 * @param type the event type

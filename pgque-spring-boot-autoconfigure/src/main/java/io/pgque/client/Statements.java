@@ -44,6 +44,11 @@ final class Statements {
 		this.timeoutSeconds = (timeout != null) ? (int) Math.max(1, timeout.toSeconds()) : -1;
 	}
 
+	boolean isInTransaction() {
+		return TransactionSynchronizationManager.isActualTransactionActive()
+				&& TransactionSynchronizationManager.hasResource(this.dataSource);
+	}
+
 	<T> T query(@Nullable String queue, String sql, Arguments arguments, Result<T> result) {
 		boolean callersBusiness = TransactionSynchronizationManager.isSynchronizationActive()
 				|| TransactionSynchronizationManager.hasResource(this.dataSource);

@@ -45,6 +45,8 @@ public abstract sealed class AbstractPgqueListenerEndpoint implements PgqueListe
 
 	private @Nullable Integer partitions;
 
+	private @Nullable Boolean transactional;
+
 	/**
 	 * Create an endpoint.
 	 * @param queue the queue name
@@ -142,6 +144,14 @@ public abstract sealed class AbstractPgqueListenerEndpoint implements PgqueListe
 		this.partitions = partitions;
 	}
 
+	/**
+	 * Set whether a batch is received, handled and settled in one transaction.
+	 * @param transactional whether it is, {@code null} for the default
+	 */
+	public void setTransactional(@Nullable Boolean transactional) {
+		this.transactional = transactional;
+	}
+
 	@Override
 	public @Nullable String getId() {
 		return this.id;
@@ -200,6 +210,11 @@ public abstract sealed class AbstractPgqueListenerEndpoint implements PgqueListe
 	@Override
 	public @Nullable Integer getPartitions() {
 		return this.partitions;
+	}
+
+	@Override
+	public @Nullable Boolean getTransactional() {
+		return this.transactional;
 	}
 
 	@Override

@@ -14,6 +14,7 @@ import io.pgque.listener.PgqueBatchInterceptor;
 import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.PgqueMessageInterceptor;
+import io.pgque.listener.PgqueMessageListenerContainer;
 import io.pgque.listener.ReplySender;
 import io.pgque.listener.WakeupListener;
 import io.pgque.listener.adapter.HandlerServices;
@@ -22,6 +23,7 @@ import org.jspecify.annotations.Nullable;
 
 import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.context.ApplicationEventPublisherAware;
+import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.util.Assert;
 import org.springframework.validation.Validator;
 
@@ -60,6 +62,15 @@ public class DefaultPgqueListenerContainerFactory
 	private @Nullable WakeupListener wakeupListener;
 
 	private @Nullable InstanceHeartbeat heartbeat;
+
+	private Supplier<@Nullable PlatformTransactionManager> transactionManager = () -> null;
+
+	private @Nullable Integer poolSize;
+
+	/**
+	 * Connections that transactional containers hold while they work.
+	 */
+	private int heldConnections;
 
 	private @Nullable ApplicationEventPublisher eventPublisher;
 
@@ -181,6 +192,25 @@ public class DefaultPgqueListenerContainerFactory
 		this.heartbeat = heartbeat;
 	}
 
+	/**
+	 * Set the manager of the transactions of transactional containers.
+	 * @param transactionManager gives it when it is needed, {@code null} when there is
+	 * none
+	 */
+	public void setTransactionManager(Supplier<@Nullable PlatformTransactionManager> transactionManager) {
+		Assert.notNull(transactionManager, "transactionManager must not be null");
+		this.transactionManager = transactionManager;
+	}
+
+	/**
+	 * Set how many connections the application's pool has, which transactional containers
+	 * hold for as long as their handlers run.
+	 * @param poolSize the number, {@code null} when it is not known
+	 */
+	public void setPoolSize(@Nullable Integer poolSize) {
+		this.poolSize = poolSize;
+	}
+
 	@Override
 	public void setApplicationEventPublisher(ApplicationEventPublisher eventPublisher) {
 		this.eventPublisher = eventPublisher;
@@ -214,7 +244,27 @@ public class DefaultPgqueListenerContainerFactory
 			container.setInstanceHeartbeat(this.heartbeat);
 		}
 		container.setApplicationEventPublisher(this.eventPublisher);
+		if (properties.isTransactional()) {
+			reserveConnections(container, properties);
+			container.setTransactionManager(this.transactionManager.get());
+		}
 		return container;
+	}
+
+	/**
+	 * Handlers that wait for a connection, while others that wait hold all of them, would
+	 * wait for ever.
+	 */
+	private void reserveConnections(PgqueMessageListenerContainer container, PgqueContainerProperties properties) {
+		this.heldConnections += properties.getConcurrency();
+		if (this.poolSize != null && this.heldConnections >= this.poolSize) {
+			throw new InvalidListenerException(
+					"Transactional listeners up to " + container + " hold " + this.heldConnections
+							+ " connections while their handlers run, and one more is needed for the "
+							+ "rest, but the pool has " + this.poolSize,
+					"Set spring.datasource.hikari.maximum-pool-size to " + (this.heldConnections + 1)
+							+ " or more, or lower concurrency");
+		}
 	}
 
 	private PgqueErrorHandler errorHandler(PgqueListenerGroup group, PgqueContainerProperties properties) {

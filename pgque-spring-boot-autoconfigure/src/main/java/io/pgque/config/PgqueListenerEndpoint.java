@@ -106,6 +106,14 @@ public interface PgqueListenerEndpoint {
 	}
 
 	/**
+	 * Return whether a batch is received, handled and settled in one transaction.
+	 * @return whether it is, or {@code null} for the default of the container factory
+	 */
+	default @Nullable Boolean getTransactional() {
+		return null;
+	}
+
+	/**
 	 * Return whether the handler can acknowledge, as {@link AckMode#MANUAL} needs it.
 	 * @return whether it can
 	 */

@@ -50,6 +50,8 @@ public final class PgqueListenerGroup {
 
 	private final @Nullable Integer partitions;
 
+	private final @Nullable Boolean transactional;
+
 	private PgqueListenerGroup(String consumer, List<PgqueListenerEndpoint> endpoints) {
 		this.endpoints = List.copyOf(endpoints);
 		PgqueListenerEndpoint first = endpoints.get(0);
@@ -62,6 +64,7 @@ public final class PgqueListenerGroup {
 		this.mode = common("mode", PgqueListenerEndpoint::getMode);
 		this.concurrency = common("concurrency", PgqueListenerEndpoint::getConcurrency);
 		this.partitions = common("partitions", PgqueListenerEndpoint::getPartitions);
+		this.transactional = common("transactional", PgqueListenerEndpoint::getTransactional);
 	}
 
 	/**
@@ -175,6 +178,9 @@ public final class PgqueListenerGroup {
 		}
 		if (this.partitions != null) {
 			properties.setPartitions(this.partitions);
+		}
+		if (this.transactional != null) {
+			properties.setTransactional(this.transactional);
 		}
 	}
 

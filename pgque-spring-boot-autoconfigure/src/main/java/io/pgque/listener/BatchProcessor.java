@@ -194,7 +194,7 @@ final class BatchProcessor {
 				return;
 			}
 			catch (RuntimeException ex) {
-				if (attempt == SETTLE_ATTEMPTS || this.control.isStopping()
+				if (attempt == SETTLE_ATTEMPTS || this.control.isStopping() || this.properties.isTransactional()
 						|| !ExceptionClassifier.isInfrastructure(ex)) {
 					throw ex;
 				}

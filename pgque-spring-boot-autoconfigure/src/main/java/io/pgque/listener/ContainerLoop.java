@@ -5,6 +5,8 @@ import java.util.concurrent.ExecutorService;
 import io.pgque.event.ListenerContainerStoppedEvent.Reason;
 import org.jspecify.annotations.Nullable;
 
+import org.springframework.transaction.PlatformTransactionManager;
+
 /**
  * One loop of a container, on a thread of its own, from its start to the moment when all
  * that it held is given up.
@@ -43,12 +45,7 @@ final class ContainerLoop implements Runnable, PollLoop.PauseListener {
 			this.control.bind(Thread.currentThread());
 			this.control.setTurn(this.source::isHeld);
 			this.run.begun();
-			DispatchStrategy strategy = strategy();
-			BatchProcessor processor = new BatchProcessor(this.parts.client(), this.parts.identity(),
-					this.parts.properties(), strategy, this.parts.events(), this.parts.counters(), this.control);
-			PollLoop loop = new PollLoop(this.source, this.parts.identity(), this.parts.properties(), processor,
-					this.parts.counters(), this.control, this.parts.subscription(), this.parts::isNotified);
-			reason = loop.run(this);
+			reason = loop().run(this);
 		}
 		finally {
 			this.control.begin(LoopControl.Activity.RELEASING);
@@ -62,15 +59,34 @@ final class ContainerLoop implements Runnable, PollLoop.PauseListener {
 		}
 	}
 
+	private PollLoop loop() {
+		SequentialDispatch sequential = new SequentialDispatch(this.parts.identity(), this.parts.dispatcher(),
+				this.parts.properties().getAckMode(), this.control);
+		PlatformTransactionManager transactionManager = this.parts.transactionManager();
+		if (transactionManager == null) {
+			return loop(BatchTransaction.NONE, strategy(sequential));
+		}
+		if (BatchTransactions.hasSavepoints(transactionManager)) {
+			return loop(new SavepointTransaction(transactionManager), sequential);
+		}
+		RepeatedTransaction repeated = new RepeatedTransaction(transactionManager, this.parts.dispatcher(), sequential,
+				this.control);
+		return loop(repeated, repeated);
+	}
+
+	private PollLoop loop(BatchTransaction transaction, DispatchStrategy strategy) {
+		BatchProcessor processor = new BatchProcessor(this.parts.client(), this.parts.identity(),
+				this.parts.properties(), strategy, this.parts.events(), this.parts.counters(), this.control);
+		return new PollLoop(this.source, this.parts.identity(), this.parts.properties(), transaction, processor,
+				this.parts.counters(), this.control, this.parts.subscription(), this.parts::isNotified);
+	}
+
 	/**
 	 * In the other modes, other loops run at the same time.
 	 */
-	private DispatchStrategy strategy() {
-		PgqueContainerProperties properties = this.parts.properties();
-		SequentialDispatch sequential = new SequentialDispatch(this.parts.identity(), this.parts.dispatcher(),
-				properties.getAckMode(), this.control);
-		int concurrency = properties.getConcurrency();
-		if (properties.getMode() != ListenerMode.EXCLUSIVE || concurrency == 1) {
+	private DispatchStrategy strategy(SequentialDispatch sequential) {
+		int concurrency = this.parts.properties().getConcurrency();
+		if (this.parts.properties().getMode() != ListenerMode.EXCLUSIVE || concurrency == 1) {
 			return sequential;
 		}
 		ExecutorService handlers = this.parts.threads().executor(concurrency);

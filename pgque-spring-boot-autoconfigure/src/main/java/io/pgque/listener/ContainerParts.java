@@ -3,6 +3,8 @@ package io.pgque.listener;
 import io.pgque.client.PgqueClient;
 import org.jspecify.annotations.Nullable;
 
+import org.springframework.transaction.PlatformTransactionManager;
+
 /**
  * What the loops of a container work with.
  *
@@ -16,10 +18,12 @@ import org.jspecify.annotations.Nullable;
  * @param wakeups wakes the loops, {@code null} to poll only
  * @param subscription makes sure that the consumer is subscribed
  * @param threads makes its threads
+ * @param transactionManager of the transactions of batches, {@code null} for none
  */
 record ContainerParts(PgqueClient client, ListenerIdentity identity, PgqueContainerProperties properties,
 		MessageDispatcher dispatcher, ContainerEvents events, CounterBoard counters, InstanceHeartbeat heartbeat,
-		@Nullable WakeupListener wakeups, Runnable subscription, ContainerThreads threads) {
+		@Nullable WakeupListener wakeups, Runnable subscription, ContainerThreads threads,
+		@Nullable PlatformTransactionManager transactionManager) {
 
 	/**
 	 * Return whether wake-ups can be relied on at the moment.

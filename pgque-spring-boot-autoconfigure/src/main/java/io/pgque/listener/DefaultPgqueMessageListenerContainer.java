@@ -12,6 +12,7 @@ import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.context.ApplicationEventPublisher;
+import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.util.Assert;
 
 /**
@@ -53,6 +54,8 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 
 	private InstanceHeartbeat heartbeat;
 
+	private @Nullable PlatformTransactionManager transactionManager;
+
 	private @Nullable ApplicationEventPublisher eventPublisher;
 
 	private Set<String> replyQueues = Set.of();
@@ -60,6 +63,8 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	private boolean autoStartup = true;
 
 	private volatile boolean subscribed;
+
+	private volatile boolean transactionChecked;
 
 	private volatile @Nullable ContainerRun run;
 
@@ -89,6 +94,9 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 		this.client = client;
 		this.admin = admin;
 		this.heartbeat = new InstanceHeartbeat(client);
+		if (properties.isTransactional()) {
+			BatchTransactions.check(identity, routes, properties);
+		}
 		checkParallel(identity, routes, properties);
 		this.properties = new PgqueContainerProperties(properties);
 		this.subscription = new ConsumerSubscription(client, identity, this.properties);
@@ -135,6 +143,15 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	public void setInstanceHeartbeat(InstanceHeartbeat heartbeat) {
 		Assert.notNull(heartbeat, "heartbeat must not be null");
 		this.heartbeat = heartbeat;
+	}
+
+	/**
+	 * Set the manager of the transactions in which batches are received, handled and
+	 * settled if the properties say so.
+	 * @param transactionManager the manager of transactions of the client's data source
+	 */
+	public void setTransactionManager(@Nullable PlatformTransactionManager transactionManager) {
+		this.transactionManager = transactionManager;
 	}
 
 	/**
@@ -204,6 +221,10 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 
 	@Override
 	public void subscribe() {
+		if (this.properties.isTransactional() && !this.transactionChecked) {
+			BatchTransactions.check(this.identity, this.transactionManager, this.client);
+			this.transactionChecked = true;
+		}
 		if (this.subscribed || !this.properties.isSubscribe()) {
 			return;
 		}
@@ -225,11 +246,15 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 			// The queue may have been made anew while the container was stopped.
 			this.subscribed = false;
 			ContainerEvents events = new ContainerEvents(this, this.identity, this.eventPublisher);
-			ContainerRun run = new ContainerRun(
-					new ContainerParts(this.client, this.identity, this.properties, this.dispatcher, events,
-							this.counters, this.heartbeat, this.wakeupListener, this::subscribe,
-							new ContainerThreads(this.identity, this.properties)),
-					this.pauseRequested, () -> this.run = null);
+			PlatformTransactionManager transactionManager = this.properties.isTransactional() ? this.transactionManager
+					: null;
+			if (transactionManager != null && BatchTransactions.hasSavepoints(transactionManager)) {
+				this.dispatcher.setScope(new SavepointScope(transactionManager));
+			}
+			ContainerParts parts = new ContainerParts(this.client, this.identity, this.properties, this.dispatcher,
+					events, this.counters, this.heartbeat, this.wakeupListener, this::subscribe,
+					new ContainerThreads(this.identity, this.properties), transactionManager);
+			ContainerRun run = new ContainerRun(parts, this.pauseRequested, () -> this.run = null);
 			this.run = run;
 			this.lastRun = run;
 			boolean started = false;

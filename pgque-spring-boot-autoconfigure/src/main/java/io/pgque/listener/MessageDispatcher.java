@@ -36,12 +36,18 @@ class MessageDispatcher {
 
 	private volatile @Nullable ReplySender replySender;
 
+	private volatile HandlerScope scope = HandlerScope.NONE;
+
 	MessageDispatcher(ListenerIdentity identity, EventRoutes routes, UnknownTypePolicy unknownTypePolicy,
 			PgqueErrorHandler errorHandler) {
 		this.identity = identity;
 		this.routes = routes;
 		this.unknownTypePolicy = unknownTypePolicy;
 		this.errorHandler = errorHandler;
+	}
+
+	void setScope(HandlerScope scope) {
+		this.scope = scope;
 	}
 
 	void setInterceptors(Interceptors interceptors) {
@@ -93,9 +99,8 @@ class MessageDispatcher {
 		EventRoutes.Route route = this.routes.find(message.type());
 		Assert.state(route != null, "No handler takes this type");
 		PgqueReply[] reply = new PgqueReply[1];
-		Exception failure = call(
-				() -> reply[0] = this.interceptors.call(message, () -> call(route.listener(), message, acknowledgment)),
-				message);
+		Exception failure = call(() -> this.scope.run(() -> reply[0] = this.interceptors.call(message,
+				() -> call(route.listener(), message, acknowledgment))), message);
 		if (failure == null) {
 			return handled(reply[0]);
 		}
@@ -136,7 +141,7 @@ class MessageDispatcher {
 		}), batch.messages().get(0));
 	}
 
-	private @Nullable Exception call(HandlerCall handler, PgqueMessage message) {
+	private @Nullable Exception call(HandlerScope.Call handler, PgqueMessage message) {
 		try {
 			handler.run();
 			return null;
@@ -220,13 +225,6 @@ class MessageDispatcher {
 					+ "; the default decides", ex);
 			return this.fallback.handle(failure, message, context);
 		}
-	}
-
-	@FunctionalInterface
-	private interface HandlerCall {
-
-		void run() throws Exception;
-
 	}
 
 }

@@ -174,7 +174,7 @@ final class ParallelDispatch implements DispatchStrategy {
 			setHandling(true);
 			BatchEnd end;
 			try {
-				end = ParallelDispatch.this.sequential.handle(message, this.run);
+				end = this.run.note(message, ParallelDispatch.this.sequential.outcome(message, this.run));
 			}
 			finally {
 				setHandling(false);

@@ -25,6 +25,8 @@ public class PgqueContainerProperties {
 
 	private int partitions = 8;
 
+	private boolean transactional;
+
 	private boolean virtualThreads;
 
 	private Duration leaseDuration = Duration.ofSeconds(15);
@@ -72,6 +74,7 @@ public class PgqueContainerProperties {
 		this.mode = other.mode;
 		this.concurrency = other.concurrency;
 		this.partitions = other.partitions;
+		this.transactional = other.transactional;
 		this.virtualThreads = other.virtualThreads;
 		this.leaseDuration = other.leaseDuration;
 		this.deadInterval = other.deadInterval;
@@ -192,6 +195,24 @@ public class PgqueContainerProperties {
 	public void setPartitions(int partitions) {
 		Assert.isTrue(partitions > 0, () -> "partitions must be positive: " + partitions);
 		this.partitions = partitions;
+	}
+
+	/**
+	 * Return whether a batch is received, handled and settled in one transaction.
+	 * @return whether it is
+	 */
+	public boolean isTransactional() {
+		return this.transactional;
+	}
+
+	/**
+	 * Set whether a batch is received, handled and settled in one transaction, so that
+	 * what its handlers do in the same database happens exactly once. Each worker holds a
+	 * connection meanwhile.
+	 * @param transactional whether it is
+	 */
+	public void setTransactional(boolean transactional) {
+		this.transactional = transactional;
 	}
 
 	/**

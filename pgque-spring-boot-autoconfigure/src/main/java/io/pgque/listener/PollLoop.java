@@ -28,6 +28,8 @@ final class PollLoop {
 
 	private final PgqueContainerProperties properties;
 
+	private final BatchTransaction transaction;
+
 	private final BatchProcessor processor;
 
 	private final CounterBoard counters;
@@ -43,15 +45,17 @@ final class PollLoop {
 	/**
 	 * Create a loop.
 	 * @param source where batches come from
+	 * @param transaction what is around a batch
 	 * @param subscription makes sure that the consumer is subscribed
 	 * @param notified whether wake-ups can be relied on at the moment
 	 */
 	PollLoop(BatchSource source, ListenerIdentity identity, PgqueContainerProperties properties,
-			BatchProcessor processor, CounterBoard counters, LoopControl control, Runnable subscription,
-			BooleanSupplier notified) {
+			BatchTransaction transaction, BatchProcessor processor, CounterBoard counters, LoopControl control,
+			Runnable subscription, BooleanSupplier notified) {
 		this.source = source;
 		this.identity = identity;
 		this.properties = properties;
+		this.transaction = transaction;
 		this.processor = processor;
 		this.counters = counters;
 		this.control = control;
@@ -103,18 +107,17 @@ final class PollLoop {
 			this.control.awaitTurn(turns, wait);
 			return true;
 		}
-		@Nullable BatchEnd end;
+		BatchTransaction.Received received;
 		try {
-			Page page = this.source.receive();
-			this.control.begin(LoopControl.Activity.IDLE);
-			end = (page != null && !page.isEmpty()) ? this.processor.process(page) : null;
-			if (page == null) {
-				return true;
-			}
+			received = this.transaction.execute(this::receive);
 		}
 		finally {
 			this.source.rest();
 		}
+		if (received == null) {
+			return true;
+		}
+		BatchEnd end = received.end();
 		if (end == null) {
 			this.backOff.succeeded();
 			this.control.awaitWakeup(seen, this.notified.getAsBoolean() ? this.properties.getFallbackPollInterval()
@@ -129,6 +132,19 @@ final class PollLoop {
 		}
 		this.control.awaitPause(end.pause());
 		return true;
+	}
+
+	/**
+	 * @return {@code null} when it is not this loop's turn any more
+	 */
+	private BatchTransaction.@Nullable Received receive() {
+		this.control.begin(LoopControl.Activity.RECEIVING);
+		Page page = this.source.receive();
+		this.control.begin(LoopControl.Activity.IDLE);
+		if (page == null) {
+			return null;
+		}
+		return new BatchTransaction.Received(page.isEmpty() ? null : this.processor.process(page));
 	}
 
 	private void recover(Throwable failure) {

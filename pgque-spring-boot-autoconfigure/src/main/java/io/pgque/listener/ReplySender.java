@@ -7,6 +7,7 @@ import io.pgque.client.SettleResult;
 import io.pgque.core.PgqueOperations;
 
 import org.springframework.transaction.support.TransactionOperations;
+import org.springframework.transaction.support.TransactionSynchronizationManager;
 import org.springframework.util.Assert;
 
 /**
@@ -36,15 +37,21 @@ public final class ReplySender {
 	 * Settle, and send replies if that was done.
 	 */
 	SettleResult settle(Supplier<SettleResult> settling, Collection<PgqueReply> replies) {
-		SettleResult result = this.transactions.execute((status) -> {
-			SettleResult settled = settling.get();
-			if (settled.settled()) {
-				replies.forEach(this::send);
-			}
-			return settled;
-		});
+		if (TransactionSynchronizationManager.isActualTransactionActive()) {
+			// That of the batch, which may be of another manager.
+			return settleAndSend(settling, replies);
+		}
+		SettleResult result = this.transactions.execute((status) -> settleAndSend(settling, replies));
 		Assert.state(result != null, "Settling has no result");
 		return result;
+	}
+
+	private SettleResult settleAndSend(Supplier<SettleResult> settling, Collection<PgqueReply> replies) {
+		SettleResult settled = settling.get();
+		if (settled.settled()) {
+			replies.forEach(this::send);
+		}
+		return settled;
 	}
 
 	private void send(PgqueReply reply) {

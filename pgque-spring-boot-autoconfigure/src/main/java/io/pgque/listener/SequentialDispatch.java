@@ -83,11 +83,20 @@ final class SequentialDispatch implements DispatchStrategy {
 		}
 	}
 
+	private @Nullable BatchEnd handle(PgqueMessage message, BatchRun run) {
+		return run.note(message, screened(message, run));
+	}
+
 	/**
-	 * Let one message be handled, on whatever thread, and note what came of it.
-	 * @return {@code null} to go on, otherwise how the batch has to end
+	 * Let one message be handled, on whatever thread, unless it is not to be.
+	 * @return what came of it, not noted yet
 	 */
-	@Nullable BatchEnd handle(PgqueMessage message, BatchRun run) {
+	Outcome outcome(PgqueMessage message, BatchRun run) {
+		Outcome screened = this.dispatcher.screen(message);
+		return (screened != null) ? screened : screened(message, run);
+	}
+
+	private Outcome screened(PgqueMessage message, BatchRun run) {
 		HandedBatch handed = new HandedBatch(List.of(message), run);
 		Outcome outcome;
 		try {
@@ -97,12 +106,12 @@ final class SequentialDispatch implements DispatchStrategy {
 			handed.close();
 		}
 		if (!(outcome instanceof Outcome.Handled done)) {
-			return run.note(message, outcome);
+			return outcome;
 		}
 		if (done.reply() != null) {
 			run.reply(message, done.reply());
 		}
-		return run.note(message, told(message, handed));
+		return told(message, handed);
 	}
 
 	/**

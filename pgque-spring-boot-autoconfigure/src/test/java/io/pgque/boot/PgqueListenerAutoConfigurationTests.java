@@ -85,6 +85,7 @@ import org.springframework.messaging.handler.annotation.support.MessageHandlerMe
 import org.springframework.scheduling.TaskScheduler;
 import org.springframework.transaction.TransactionManager;
 import org.springframework.transaction.support.TransactionOperations;
+import org.springframework.transaction.support.TransactionSynchronizationManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -287,6 +288,22 @@ class PgqueListenerAutoConfigurationTests {
 	}
 
 	@Test
+	void transactionalListenersHoldConnectionsThatThePoolMustHave() {
+		this.runner.withBean(Transactional.class).withPropertyValues("workers=3").run((context) -> {
+			context.getBean(PgqueTemplate.class).send("orders", new OrderPlaced(1));
+			Transactional listener = context.getBean(Transactional.class);
+			await().until(() -> listener.inTransaction.equals(List.of(true)));
+		});
+		this.runner.withBean(Transactional.class).withPropertyValues("workers=4").run((context) -> {
+			assertThat(context).hasFailed();
+			assertThat(context.getStartupFailure()).isInstanceOf(InvalidListenerException.class)
+				.hasMessageContaining(
+						"hold 4 connections while their handlers run, and one more is needed for the rest, "
+								+ "but the pool has 4. Set spring.datasource.hikari.maximum-pool-size to 5 or more");
+		});
+	}
+
+	@Test
 	@EnabledForJreRange(min = JRE.JAVA_21)
 	void containersRunOnVirtualThreadsWhenTheApplicationDoes() {
 		this.runner.withBean(Orders.class).withPropertyValues("spring.threads.virtual.enabled=true").run((context) -> {
@@ -314,7 +331,8 @@ class PgqueListenerAutoConfigurationTests {
 			.withPropertyValues("pgque.listener.auto-startup=false", "pgque.listener.poll-interval=2s",
 					"pgque.listener.fallback-poll-interval=3s", "pgque.listener.lease-duration=5s",
 					"pgque.listener.mode=partitioned", "pgque.listener.concurrency=3", "pgque.listener.partitions=5",
-					"pgque.listener.dead-interval=40s", "spring.threads.virtual.enabled=false",
+					"pgque.listener.dead-interval=40s", "pgque.listener.transactional=true",
+					"spring.datasource.hikari.maximum-pool-size=10", "spring.threads.virtual.enabled=false",
 					"pgque.listener.page-size=7", "pgque.listener.page-bytes=1KB",
 					"pgque.listener.unknown-type-policy=skip", "pgque.listener.shutdown-timeout=4s",
 					"pgque.listener.subscribe=false", "pgque.headers.column=none", "pgque.listener.wakeup=poll",
@@ -345,6 +363,7 @@ class PgqueListenerAutoConfigurationTests {
 				assertThat(properties.getConcurrency()).isEqualTo(3);
 				assertThat(properties.getPartitions()).isEqualTo(5);
 				assertThat(properties.getDeadInterval()).isEqualTo(Duration.ofSeconds(40));
+				assertThat(properties.isTransactional()).isTrue();
 				assertThat(properties.isVirtualThreads()).isFalse();
 				assertThat(properties.getPageSize()).isEqualTo(7);
 				assertThat(properties.getPageBytes()).isEqualTo(1024);
@@ -610,6 +629,18 @@ class PgqueListenerAutoConfigurationTests {
 		@EventListener
 		void on(PgqueApplicationEvent event) {
 			this.events.add(event);
+		}
+
+	}
+
+	static class Transactional {
+
+		final List<Boolean> inTransaction = new CopyOnWriteArrayList<>();
+
+		@PgqueListener(queue = "orders", consumer = "transactional", mode = "partitioned", concurrency = "${workers}",
+				transactional = "true")
+		void onOrder(OrderPlaced order) {
+			this.inTransaction.add(TransactionSynchronizationManager.isActualTransactionActive());
 		}
 
 	}
