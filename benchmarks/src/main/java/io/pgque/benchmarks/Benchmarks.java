@@ -7,9 +7,9 @@ import java.util.TreeMap;
 
 /**
  * Runs the benchmarks named by its arguments, {@code engine} for all of the log engine's,
- * and prints a table. {@code --rounds=n} sets how often each cell is measured (5), the
- * system property {@code benchmarks.url} names a database to use instead of an embedded
- * one.
+ * {@code application} for those of Spring Boot applications, and prints a table.
+ * {@code --rounds=n} sets how often each cell is measured (5), the system property
+ * {@code benchmarks.url} names a database to use instead of an embedded one.
  *
  * @since 0.1.0
  */
@@ -26,7 +26,9 @@ public final class Benchmarks {
 		Map<String, List<Benchmark>> groups = new TreeMap<>();
 		groups.put("engine", List.of(new SendBenchmark(), new ReceiveBenchmark(), new LargeBatchBenchmark(),
 				new SettleBenchmark(), new CatchUpBenchmark(), new HeldSnapshotBenchmark(), new IdleQueuesBenchmark()));
-		groups.get("engine").forEach((benchmark) -> groups.put(benchmark.name(), List.of(benchmark)));
+		groups.put("application", List.of(new LatencyBenchmark(), new IdleApplicationBenchmark()));
+		List.copyOf(groups.values())
+			.forEach((group) -> group.forEach((benchmark) -> groups.put(benchmark.name(), List.of(benchmark))));
 
 		int rounds = 5;
 		Report report = new Report();

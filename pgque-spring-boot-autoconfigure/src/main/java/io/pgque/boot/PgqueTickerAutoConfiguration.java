@@ -1,10 +1,14 @@
 package io.pgque.boot;
 
+import java.util.List;
+
 import javax.sql.DataSource;
 
 import io.pgque.boot.PgqueDataSourceConfiguration.ChosenDataSource;
+import io.pgque.core.TickListener;
 import io.pgque.ticker.PgqueTicker;
 
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.LazyInitializationExcludeFilter;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
@@ -32,8 +36,12 @@ public final class PgqueTickerAutoConfiguration {
 	@Bean
 	@ConditionalOnMissingBean
 	@DependsOnDatabaseInitialization
-	PgqueTicker pgqueTicker(ChosenDataSource chosen, PgqueProperties properties) {
-		return new PgqueTicker(chosen.dataSource(), properties.ticker().toSettings());
+	PgqueTicker pgqueTicker(ChosenDataSource chosen, PgqueProperties properties,
+			ObjectProvider<TickListener> tickListeners) {
+		PgqueTicker ticker = new PgqueTicker(chosen.dataSource(), properties.ticker().toSettings());
+		List<TickListener> listeners = tickListeners.orderedStream().toList();
+		ticker.setTickListener((queue, tickId) -> listeners.forEach((listener) -> listener.ticked(queue, tickId)));
+		return ticker;
 	}
 
 	/**

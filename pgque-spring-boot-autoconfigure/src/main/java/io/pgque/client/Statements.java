@@ -49,9 +49,16 @@ final class Statements {
 				&& TransactionSynchronizationManager.hasResource(this.dataSource);
 	}
 
+	/**
+	 * Whether a statement sent now is a transaction of its own.
+	 */
+	boolean isAlone() {
+		return !TransactionSynchronizationManager.isSynchronizationActive()
+				&& !TransactionSynchronizationManager.hasResource(this.dataSource);
+	}
+
 	<T> T query(@Nullable String queue, String sql, Arguments arguments, Result<T> result) {
-		boolean callersBusiness = TransactionSynchronizationManager.isSynchronizationActive()
-				|| TransactionSynchronizationManager.hasResource(this.dataSource);
+		boolean callersBusiness = !isAlone();
 		Connection connection = DataSourceUtils.getConnection(this.dataSource);
 		try {
 			return callersBusiness ? query(connection, sql, arguments, result)

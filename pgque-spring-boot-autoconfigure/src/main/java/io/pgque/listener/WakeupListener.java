@@ -18,6 +18,7 @@ import java.util.concurrent.locks.ReentrantLock;
 
 import javax.sql.DataSource;
 
+import io.pgque.core.TickListener;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -39,7 +40,7 @@ import org.springframework.util.Assert;
  *
  * @since 0.1.0
  */
-public final class WakeupListener implements DisposableBean {
+public final class WakeupListener implements TickListener, DisposableBean {
 
 	private static final Log logger = LogFactory.getLog(WakeupListener.class);
 
@@ -77,6 +78,12 @@ public final class WakeupListener implements DisposableBean {
 	private final Map<String, List<Wakeup>> wakeups = new ConcurrentHashMap<>();
 
 	private final Set<String> listening = ConcurrentHashMap.newKeySet();
+
+	/**
+	 * The newest tick of each queue that containers were woken for: the notification of
+	 * one that this instance has taken comes after it.
+	 */
+	private final Map<String, String> ticks = new ConcurrentHashMap<>();
 
 	private boolean running;
 
@@ -262,16 +269,33 @@ public final class WakeupListener implements DisposableBean {
 		Map<String, Set<String>> subjects = new LinkedHashMap<>();
 		for (PGNotification notification : notifications) {
 			if (notification.getName().startsWith(CHANNEL_PREFIX)) {
+				String queue = notification.getName().substring(CHANNEL_PREFIX.length());
 				String parameter = notification.getParameter();
-				// Of many ticks, one will do.
-				subjects
-					.computeIfAbsent(notification.getName().substring(CHANNEL_PREFIX.length()),
-							(queue) -> new LinkedHashSet<>())
-					.add((parameter.startsWith(Wakeup.LEASE) || parameter.startsWith(Wakeup.SLOTS)) ? parameter
-							: Wakeup.TICK);
+				boolean tick = !parameter.startsWith(Wakeup.LEASE) && !parameter.startsWith(Wakeup.SLOTS);
+				if (!tick || isNews(queue, parameter)) {
+					// Of many ticks, one will do.
+					subjects.computeIfAbsent(queue, (name) -> new LinkedHashSet<>())
+						.add(tick ? Wakeup.TICK : parameter);
+				}
 			}
 		}
 		subjects.forEach((queue, all) -> all.forEach((subject) -> wake(queue, subject)));
+	}
+
+	@Override
+	public void ticked(String queue, long tickId) {
+		if (isNews(queue, Long.toString(tickId))) {
+			wake(queue, Wakeup.TICK);
+		}
+	}
+
+	/**
+	 * Note a tick.
+	 * @param tick its id; empty when somebody notifies by hand
+	 * @return whether containers don't know of it yet
+	 */
+	private boolean isNews(String queue, String tick) {
+		return !tick.equals(this.ticks.put(queue, tick)) || tick.isEmpty();
 	}
 
 	private void wake(String queue, @Nullable String subject) {
@@ -283,6 +307,7 @@ public final class WakeupListener implements DisposableBean {
 	 */
 	private void lost() {
 		this.listening.clear();
+		this.ticks.clear();
 		this.wakeups.keySet().forEach((queue) -> wake(queue, null));
 	}
 

@@ -11,13 +11,15 @@ final class Duty {
 	/**
 	 * After how long without anything to do it is idle.
 	 */
-	static final Duration IDLE_AFTER = Duration.ofSeconds(10);
+	private static final Duration IDLE_AFTER = Duration.ofSeconds(10);
 
 	private final String name;
 
 	private final long interval;
 
 	private final int idleFactor;
+
+	private final long idleAfter;
 
 	private final BooleanSupplier action;
 
@@ -40,9 +42,14 @@ final class Duty {
 	 * @param action returns whether there was something to do
 	 */
 	Duty(String name, Duration interval, int idleFactor, BooleanSupplier action) {
+		this(name, interval, idleFactor, IDLE_AFTER, action);
+	}
+
+	Duty(String name, Duration interval, int idleFactor, Duration idleAfter, BooleanSupplier action) {
 		this.name = name;
 		this.interval = interval.toNanos();
 		this.idleFactor = idleFactor;
+		this.idleAfter = idleAfter.toNanos();
 		this.action = action;
 	}
 
@@ -59,7 +66,7 @@ final class Duty {
 		// From the end: a slow database is not hurried.
 		long now = System.nanoTime();
 		this.lastBusy = busy ? now : this.lastBusy;
-		boolean idle = now - this.lastBusy > IDLE_AFTER.toNanos();
+		boolean idle = now - this.lastBusy > this.idleAfter;
 		this.due = now + (idle ? this.interval * this.idleFactor : this.interval);
 	}
 

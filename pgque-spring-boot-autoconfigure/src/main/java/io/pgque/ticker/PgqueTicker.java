@@ -10,6 +10,7 @@ import javax.sql.DataSource;
 
 import io.pgque.client.PgqueClient;
 import io.pgque.core.CommitListener;
+import io.pgque.core.TickListener;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -56,6 +57,9 @@ public class PgqueTicker implements CommitListener, SmartLifecycle {
 
 	private final TickerSettings settings;
 
+	private volatile TickListener tickListener = (queue, tickId) -> {
+	};
+
 	private final Object lifecycle = new Object();
 
 	private volatile @Nullable TickerLoop loop;
@@ -78,6 +82,15 @@ public class PgqueTicker implements CommitListener, SmartLifecycle {
 		this.settings = settings;
 	}
 
+	/**
+	 * Set who is told of ticks, such as listeners of this instance.
+	 * @param tickListener the listener
+	 */
+	public void setTickListener(TickListener tickListener) {
+		Assert.notNull(tickListener, "tickListener must not be null");
+		this.tickListener = tickListener;
+	}
+
 	@Override
 	public void committed(Set<String> queues) {
 		TickerLoop current = this.loop;
@@ -92,7 +105,7 @@ public class PgqueTicker implements CommitListener, SmartLifecycle {
 			if (this.loop != null || this.settings.mode() == TickerMode.OFF) {
 				return;
 			}
-			TickerLoop started = new TickerLoop(this.client, this.settings);
+			TickerLoop started = new TickerLoop(this.client, this.settings, this.tickListener);
 			this.loop = started;
 			this.workers.add(Worker.start("pgque-ticker", started));
 			this.workers.add(Worker.start("pgque-maintenance",

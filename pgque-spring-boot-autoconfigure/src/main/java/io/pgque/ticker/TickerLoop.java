@@ -10,6 +10,7 @@ import java.util.function.IntSupplier;
 
 import io.pgque.client.PgqueClient;
 import io.pgque.client.TickResult;
+import io.pgque.core.TickListener;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 
@@ -35,6 +36,8 @@ final class TickerLoop extends DutyLoop {
 
 	private final PgqueClient client;
 
+	private final TickListener tickListener;
+
 	private final long busyDelay;
 
 	private final Map<String, String> failedQueues = new HashMap<>();
@@ -45,9 +48,10 @@ final class TickerLoop extends DutyLoop {
 
 	private boolean standDown;
 
-	TickerLoop(PgqueClient client, TickerSettings settings) {
+	TickerLoop(PgqueClient client, TickerSettings settings, TickListener tickListener) {
 		super(new Nudges(settings.minInterval().toNanos()), new Failures(logger));
 		this.client = client;
+		this.tickListener = tickListener;
 		this.busyDelay = Math.max(settings.minInterval().toNanos(), BUSY_DELAY.toNanos());
 		this.adaptive = List.of(new Duty("tick queues", settings.interval(), IDLE_TICKS, this::tickAll),
 				new Duty("move due retries", settings.retryInterval(), IDLE_MOVES,
@@ -103,6 +107,9 @@ final class TickerLoop extends DutyLoop {
 		switch (result.outcome()) {
 			case TICKED -> {
 				nudges().ticked(result.queue());
+				if (result.tickId() != null) {
+					this.tickListener.ticked(result.queue(), result.tickId());
+				}
 				this.failedQueues.remove(result.queue());
 			}
 			case FAILED -> {

@@ -20,11 +20,10 @@ import io.pgque.UnsupportedDatabaseException;
 import io.pgque.client.TickResult.Outcome;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
-import com.zaxxer.hikari.HikariConfig;
-import com.zaxxer.hikari.HikariDataSource;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
+import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.datasource.DriverManagerDataSource;
 import org.springframework.jdbc.support.JdbcTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
@@ -377,6 +376,22 @@ class PgqueClientTests {
 		try (Connection connection = dataSource.getConnection()) {
 			return connection.getNetworkTimeout();
 		}
+	}
+
+	@Test
+	void tickDoesNotWaitForTheDiskUnlessItIsTheCallersTransaction() {
+		HikariDataSource pool = this.database.pool(1);
+		PgqueClient pooled = new PgqueClient(pool);
+		JdbcTemplate jdbc = new JdbcTemplate(pool);
+		jdbc.execute("set synchronous_commit = on");
+		pooled.send(this.queue, "t", "x", EventExtras.NONE);
+		new TransactionTemplate(new JdbcTransactionManager(pool)).executeWithoutResult((status) -> {
+			assertThat(pooled.tick(List.of(this.queue))).hasSize(1);
+			assertThat(jdbc.queryForObject("show synchronous_commit", String.class)).isEqualTo("on");
+			status.setRollbackOnly();
+		});
+		assertThat(pooled.tick(List.of(this.queue))).hasSize(1);
+		assertThat(jdbc.queryForObject("show synchronous_commit", String.class)).isEqualTo("on");
 	}
 
 }

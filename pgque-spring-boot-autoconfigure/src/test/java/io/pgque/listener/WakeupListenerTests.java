@@ -271,4 +271,45 @@ class WakeupListenerTests {
 		}
 	}
 
+	@Test
+	void tickOfThisInstanceWakesOnceAndAtOnce() throws SQLException {
+		try (WakeupsOf wakeups = new WakeupsOf(this.fixture.wakeups(), "own_ticks")) {
+			await().until(() -> wakeups.listener.isListening("own_ticks"));
+			int before = wakeups.count.get();
+			wakeups.listener.ticked("own_ticks", 17);
+			assertThat(wakeups.count.get()).isEqualTo(before + 1);
+			this.database.execute("notify pgque_own_ticks, '17'; notify pgque_own_ticks, '18'");
+			await().until(() -> wakeups.count.get() == before + 2);
+			wakeups.listener.ticked("own_ticks", 18);
+			wakeups.listener.ticked("somebody else's", 18);
+			this.database.execute("notify pgque_own_ticks, ''");
+			await().until(() -> wakeups.count.get() == before + 3);
+			this.database.execute("notify pgque_own_ticks, ''");
+			await().until(() -> wakeups.count.get() == before + 4);
+		}
+	}
+
+	/**
+	 * Counts how often a queue is woken.
+	 */
+	private static final class WakeupsOf implements AutoCloseable {
+
+		private final AtomicInteger count = new AtomicInteger();
+
+		private final WakeupListener listener;
+
+		private final WakeupListener.Registration registration;
+
+		WakeupsOf(WakeupListener listener, String queue) {
+			this.listener = listener;
+			this.registration = listener.register(queue, (subject) -> this.count.incrementAndGet());
+		}
+
+		@Override
+		public void close() {
+			this.registration.close();
+		}
+
+	}
+
 }

@@ -7,6 +7,9 @@ import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 
 import javax.sql.DataSource;
 
@@ -123,6 +126,42 @@ class PgqueTickerTests {
 			assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(2));
 			finish(received());
 		}
+	}
+
+	@Test
+	void tellsOfItsTicks() {
+		List<String> told = new CopyOnWriteArrayList<>();
+		this.ticker = new PgqueTicker(pool, settings(NEVER));
+		this.ticker.setTickListener((queue, tickId) -> told.add(queue + " " + tickId));
+		this.ticker.start();
+		awaitFirstPass();
+		told.clear();
+		this.client.send(this.queue, "t", "x", EventExtras.NONE);
+		this.ticker.committed(Set.of(this.queue));
+		await().until(() -> told.equals(List.of(this.queue + " " + lastTick())));
+	}
+
+	@Test
+	void looksLessOftenWhileNothingHappens() {
+		AtomicInteger calls = new AtomicInteger();
+		AtomicBoolean busy = new AtomicBoolean();
+		Duty duty = new Duty("look", Duration.ofMillis(100), 3, Duration.ofMillis(50), () -> {
+			calls.incrementAndGet();
+			return busy.get();
+		});
+		assertThat(timeToNext(duty)).isLessThanOrEqualTo(100);
+		await().pollInterval(Duration.ofMillis(5)).until(() -> timeToNext(duty) > 250);
+		busy.set(true);
+		assertThat(timeToNext(duty)).isLessThanOrEqualTo(100);
+		busy.set(false);
+		await().pollInterval(Duration.ofMillis(5)).until(() -> timeToNext(duty) > 250);
+		duty.wakeUp();
+		assertThat(Duration.ofNanos(duty.due() - System.nanoTime()).toMillis()).isLessThanOrEqualTo(100);
+	}
+
+	private static long timeToNext(Duty duty) {
+		duty.run();
+		return Duration.ofNanos(duty.due() - System.nanoTime()).toMillis();
 	}
 
 	@Test
