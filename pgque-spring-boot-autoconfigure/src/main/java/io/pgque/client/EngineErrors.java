@@ -17,6 +17,9 @@ import org.springframework.dao.DataAccessException;
  */
 final class EngineErrors {
 
+	private static final String POOLER_REMEDY = "Behind a transaction pooler add prepareThreshold=0 to the JDBC URL, or "
+			+ "let the pooler manage prepared statements (PgBouncer 1.21 and later: max_prepared_statements)";
+
 	private EngineErrors() {
 	}
 
@@ -49,6 +52,8 @@ final class EngineErrors {
 				new PgqueSchemaException("The database has no PgQue schema, or one of another release: " + text,
 						"Set pgque.schema.mode=migrate, or have the database's administrator run pgque-install.sql",
 						failure);
+			case "26000", "42P05" ->
+				new PgqueException("The connection pooler loses prepared statements: " + text, POOLER_REMEDY, failure);
 			default -> failure;
 		};
 	}

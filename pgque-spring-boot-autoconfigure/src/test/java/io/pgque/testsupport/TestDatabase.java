@@ -100,11 +100,19 @@ public final class TestDatabase implements AutoCloseable {
 	}
 
 	/**
-	 * Return a new pool, closed with this database.
+	 * Return a new pool, closed with this database. With the system property
+	 * {@code pgque.test.pooler} its connections lead through a transaction pooler.
 	 */
 	public synchronized HikariDataSource pool(int connections) {
 		HikariConfig config = new HikariConfig();
-		config.setDataSource(dataSource());
+		if (System.getProperty("pgque.test.pooler") != null) {
+			config.setJdbcUrl(PgBouncer.shared().url(this.name) + "?prepareThreshold=0");
+			config.setUsername(user());
+			config.setPassword(password());
+		}
+		else {
+			config.setDataSource(dataSource());
+		}
 		config.setMaximumPoolSize(connections);
 		config.setMinimumIdle(0);
 		HikariDataSource pool = new HikariDataSource(config);
