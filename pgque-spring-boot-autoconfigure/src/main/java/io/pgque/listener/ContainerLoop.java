@@ -5,8 +5,6 @@ import java.util.concurrent.ExecutorService;
 import io.pgque.event.ListenerContainerStoppedEvent.Reason;
 import org.jspecify.annotations.Nullable;
 
-import org.springframework.transaction.PlatformTransactionManager;
-
 /**
  * One loop of a container, on a thread of its own, from its start to the moment when all
  * that it held is given up.
@@ -60,25 +58,10 @@ final class ContainerLoop implements Runnable, PollLoop.PauseListener {
 	}
 
 	private PollLoop loop() {
-		SequentialDispatch sequential = new SequentialDispatch(this.parts.identity(), this.parts.dispatcher(),
-				this.parts.properties().getAckMode(), this.control);
-		PlatformTransactionManager transactionManager = this.parts.transactionManager();
-		if (transactionManager == null) {
-			return loop(BatchTransaction.NONE, strategy(sequential));
-		}
-		if (BatchTransactions.hasSavepoints(transactionManager)) {
-			return loop(new SavepointTransaction(transactionManager), sequential);
-		}
-		RepeatedTransaction repeated = new RepeatedTransaction(transactionManager, this.parts.dispatcher(), sequential,
-				this.control);
-		return loop(repeated, repeated);
-	}
-
-	private PollLoop loop(BatchTransaction transaction, DispatchStrategy strategy) {
-		BatchProcessor processor = new BatchProcessor(this.parts.client(), this.parts.identity(),
-				this.parts.properties(), strategy, this.parts.events(), this.parts.counters(), this.control);
-		return new PollLoop(this.source, this.parts.identity(), this.parts.properties(), transaction, processor,
-				this.parts.counters(), this.control, this.parts.subscription(), this.parts::isNotified);
+		BatchWork work = BatchWork.of(this.parts, this.control, this::strategy);
+		return new PollLoop(this.source, this.parts.identity(), this.parts.properties(), work.transaction(),
+				work.processor(), this.parts.counters(), this.control, this.parts.subscription(),
+				this.parts::isNotified);
 	}
 
 	/**

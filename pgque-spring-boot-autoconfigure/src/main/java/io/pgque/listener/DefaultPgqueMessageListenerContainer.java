@@ -245,16 +245,7 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 			}
 			// The queue may have been made anew while the container was stopped.
 			this.subscribed = false;
-			ContainerEvents events = new ContainerEvents(this, this.identity, this.eventPublisher);
-			PlatformTransactionManager transactionManager = this.properties.isTransactional() ? this.transactionManager
-					: null;
-			if (transactionManager != null && BatchTransactions.hasSavepoints(transactionManager)) {
-				this.dispatcher.setScope(new SavepointScope(transactionManager));
-			}
-			ContainerParts parts = new ContainerParts(this.client, this.identity, this.properties, this.dispatcher,
-					events, this.counters, this.heartbeat, this.wakeupListener, this::subscribe,
-					new ContainerThreads(this.identity, this.properties), transactionManager);
-			ContainerRun run = new ContainerRun(parts, this.pauseRequested, () -> this.run = null);
+			ContainerRun run = new ContainerRun(parts(), this.pauseRequested, () -> this.run = null);
 			this.run = run;
 			this.lastRun = run;
 			boolean started = false;
@@ -271,6 +262,31 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 		finally {
 			this.lifecycle.unlock();
 		}
+	}
+
+	private ContainerParts parts() {
+		ContainerEvents events = new ContainerEvents(this, this.identity, this.eventPublisher);
+		PlatformTransactionManager transactionManager = this.properties.isTransactional() ? this.transactionManager
+				: null;
+		if (transactionManager != null && BatchTransactions.hasSavepoints(transactionManager)) {
+			this.dispatcher.setScope(new SavepointScope(transactionManager));
+		}
+		return new ContainerParts(this.client, this.identity, this.properties, this.dispatcher, events, this.counters,
+				this.heartbeat, this.wakeupListener, this::subscribe,
+				new ContainerThreads(this.identity, this.properties), transactionManager);
+	}
+
+	/**
+	 * Handle on the calling thread what is visible now, in a container that is not
+	 * running. For tests, which have nothing to wait for then.
+	 * @throws IllegalStateException when the container is running, or shares its consumer
+	 * in a way that needs threads
+	 */
+	public void drain() {
+		Assert.state(this.run == null, () -> this + " is running, and handles what there is by itself");
+		Assert.state(this.properties.getMode() == ListenerMode.EXCLUSIVE,
+				() -> this + " is " + this.properties.getMode() + "; only an exclusive one can be drained");
+		new ContainerDrain(parts()).drain();
 	}
 
 	@Override

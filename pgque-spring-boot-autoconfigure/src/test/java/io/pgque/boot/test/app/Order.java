@@ -1,0 +1,7 @@
+package io.pgque.boot.test.app;
+
+/**
+ * What is ordered.
+ */
+record Order(int id) {
+}
