@@ -26,7 +26,9 @@ import io.pgque.listener.ReplySender;
 import io.pgque.listener.RetryRules;
 import io.pgque.listener.WakeupListener;
 import io.pgque.observation.CompositeHandlingObserver;
+import io.pgque.support.converter.PayloadUpcaster;
 import io.pgque.support.converter.PgqueMessageConverter;
+import io.pgque.support.converter.UpcastingMessageConverter;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.beans.factory.NoUniqueBeanDefinitionException;
@@ -73,15 +75,16 @@ public final class PgqueListenerAutoConfiguration {
 	@DependsOnDatabaseInitialization
 	DefaultPgqueListenerContainerFactory pgqueListenerContainerFactory(ChosenDataSource chosen,
 			PgqueProperties properties, PgqueAdminOperations admin, PgqueMessageConverter converter,
-			PgqueEventTypeResolver eventTypeResolver, ObjectProvider<PgqueErrorHandler> errorHandlers,
-			ObjectProvider<PgqueOperations> operations, ObjectProvider<Validator> validators,
-			ObjectProvider<PgqueMessageInterceptor> messageInterceptors,
+			ObjectProvider<PayloadUpcaster> upcasters, PgqueEventTypeResolver eventTypeResolver,
+			ObjectProvider<PgqueErrorHandler> errorHandlers, ObjectProvider<PgqueOperations> operations,
+			ObjectProvider<Validator> validators, ObjectProvider<PgqueMessageInterceptor> messageInterceptors,
 			ObjectProvider<PgqueBatchInterceptor> batchInterceptors, ObjectProvider<HandlingObserver> handlingObservers,
 			ObjectProvider<WakeupListener> wakeupListeners, InstanceHeartbeat heartbeat,
 			ObjectProvider<PlatformTransactionManager> transactionManagers,
 			ObjectProvider<PgqueContainerFactoryCustomizer> customizers, Environment environment) {
 		DefaultPgqueListenerContainerFactory factory = new DefaultPgqueListenerContainerFactory(
-				new PgqueClient(chosen.dataSource(), STATEMENT_TIMEOUT), admin, converter, eventTypeResolver);
+				new PgqueClient(chosen.dataSource(), STATEMENT_TIMEOUT), admin,
+				new UpcastingMessageConverter(converter, upcasters.orderedStream().toList()), eventTypeResolver);
 		PgqueProperties.Listener listener = properties.listener();
 		apply(properties, factory.getContainerProperties());
 		factory.getContainerProperties()

@@ -9,9 +9,11 @@ import io.pgque.InvalidMessageException;
 import io.pgque.client.EventExtras;
 import io.pgque.support.header.HeaderCodec;
 import io.pgque.support.header.HeaderColumn;
+import io.pgque.support.header.PgqueHeaders;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.util.Assert;
+import org.springframework.util.ClassUtils;
 
 /**
  * Collects what a message is made of.
@@ -80,6 +82,17 @@ final class MessageParts implements SendSpec {
 		Assert.notNull(delay, "delay must not be null");
 		this.delivery = new OutgoingEvent.After(delay);
 		return this;
+	}
+
+	/**
+	 * Add the schema version of the payload, unless the application has said it.
+	 */
+	void version() {
+		Object object = this.payload;
+		int version = (object != null) ? PgqueEvents.version(ClassUtils.getUserClass(object)) : 1;
+		if (version > 1) {
+			this.headers.putIfAbsent(PgqueHeaders.SCHEMA_VERSION, Integer.toString(version));
+		}
 	}
 
 	/**

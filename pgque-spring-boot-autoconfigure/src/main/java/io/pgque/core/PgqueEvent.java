@@ -35,4 +35,13 @@ public @interface PgqueEvent {
 	 */
 	String queue() default "";
 
+	/**
+	 * The version of the payload's schema. When it changes in a way that older payloads
+	 * can't be read any more, count it up and give listeners a
+	 * {@link io.pgque.support.converter.PayloadUpcaster}. A version above 1 travels in
+	 * header {@value io.pgque.support.header.PgqueHeaders#SCHEMA_VERSION}.
+	 * @return the version, at least 1
+	 */
+	int version() default 1;
+
 }

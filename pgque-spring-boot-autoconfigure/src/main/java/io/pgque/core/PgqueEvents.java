@@ -30,6 +30,15 @@ public final class PgqueEvents {
 	}
 
 	/**
+	 * Return the schema version of a class.
+	 * @param eventClass the class
+	 * @return the version
+	 */
+	static int version(Class<?> eventClass) {
+		return stated(eventClass).version();
+	}
+
+	/**
 	 * Return whether a class states a queue, so that its events can be published.
 	 * @param eventClass the class
 	 * @return whether it does
@@ -64,15 +73,16 @@ public final class PgqueEvents {
 
 	private static Stated read(Class<?> eventClass) {
 		PgqueEvent annotation = AnnotatedElementUtils.findMergedAnnotation(eventClass, PgqueEvent.class);
-		return (annotation != null) ? new Stated(text(annotation.type()), text(annotation.queue()))
-				: new Stated(null, null);
+		return (annotation != null)
+				? new Stated(text(annotation.type()), text(annotation.queue()), annotation.version())
+				: new Stated(null, null, 1);
 	}
 
 	private static @Nullable String text(String value) {
 		return StringUtils.hasText(value) ? value : null;
 	}
 
-	private record Stated(@Nullable String type, @Nullable String queue) {
+	private record Stated(@Nullable String type, @Nullable String queue, int version) {
 	}
 
 }

@@ -294,6 +294,7 @@ public class PgqueTemplate implements PgqueOperations {
 	private OutgoingEvent event(String queue, String type, MessageParts parts, String place) {
 		PgText.check(queue, "type" + place, type);
 		OutgoingEvent.Idempotency idempotency = parts.idempotency(queue);
+		parts.version();
 		EventExtras extras = parts.extras(queue, this.headerColumn);
 		String text = this.converter.toText(parts.payload());
 		PgText.checkSize(queue, "payload" + place, text, this.maxPayloadBytes);

@@ -27,12 +27,11 @@ final class TickerLoop extends DutyLoop {
 	private static final Duration SCHEDULER_INTERVAL = Duration.ofSeconds(30);
 
 	/**
-	 * Interval ticks are for what commits elsewhere, without a ticker of its own: three
-	 * times the default keeps that below half a second.
+	 * How much longer intervals are while nothing happens. Interval ticks are for what
+	 * commits elsewhere, without a ticker of its own: three times the default keeps that
+	 * below half a second.
 	 */
-	private static final int IDLE_TICKS = 3;
-
-	private static final int IDLE_MOVES = 2;
+	private static final int IDLE_FACTOR = 3;
 
 	private final PgqueClient client;
 
@@ -53,10 +52,10 @@ final class TickerLoop extends DutyLoop {
 		this.client = client;
 		this.tickListener = tickListener;
 		this.busyDelay = Math.max(settings.minInterval().toNanos(), BUSY_DELAY.toNanos());
-		this.adaptive = List.of(new Duty("tick queues", settings.interval(), IDLE_TICKS, this::tickAll),
-				new Duty("move due retries", settings.retryInterval(), IDLE_MOVES,
+		this.adaptive = List.of(new Duty("tick queues", settings.interval(), IDLE_FACTOR, this::tickAll),
+				new Duty("move due retries", settings.retryInterval(), IDLE_FACTOR,
 						() -> repeat(client::moveDueRetries)),
-				new Duty("send delayed events", settings.retryInterval(), IDLE_MOVES,
+				new Duty("send delayed events", settings.retryInterval(), IDLE_FACTOR,
 						() -> repeat(client::deliverDelayed)));
 		if (settings.mode() == TickerMode.AUTO) {
 			this.duties.add(new Duty("look for a scheduler", SCHEDULER_INTERVAL, this::lookForScheduler));

@@ -298,6 +298,20 @@ class PgqueTemplateTests {
 	}
 
 	@Test
+	void schemaVersionTravelsWhenThereIsOne() {
+		this.template.send(this.queue, new OrderPlaced(1));
+		this.template.send(this.queue, new OrderMoved(2));
+		this.template.send(this.queue, (spec) -> spec.payload(new OrderMoved(3)).header("schema-version", "2"));
+		this.template.sendBatch(this.queue, List.of(new OrderMoved(4)));
+		assertThat(received()).extracting((message) -> message.headers().get(PgqueHeaders.SCHEMA_VERSION))
+			.containsExactly(null, "3", "2", "3");
+		this.template.setHeaderColumn(HeaderColumn.NONE);
+		assertThatExceptionOfType(InvalidMessageException.class)
+			.isThrownBy(() -> this.template.send(this.queue, new OrderMoved(2)))
+			.withMessageContaining("pgque.headers.column");
+	}
+
+	@Test
 	void payloadMayBeTooLarge() {
 		this.template.setMaxPayloadBytes(6);
 		this.template.send(this.queue, "abcdef");
@@ -661,6 +675,10 @@ class PgqueTemplateTests {
 	}
 
 	record OrderPlaced(int id) {
+	}
+
+	@PgqueEvent(version = 3)
+	record OrderMoved(int id) {
 	}
 
 }

@@ -74,6 +74,12 @@ public final class PgqueHeaders {
 	 */
 	public static final String EXTRA4 = PREFIX + "extra4";
 
+	/**
+	 * The schema version of the payload, which travels with the message; a message
+	 * without it is of version 1.
+	 */
+	public static final String SCHEMA_VERSION = "schema-version";
+
 	private PgqueHeaders() {
 	}
 
