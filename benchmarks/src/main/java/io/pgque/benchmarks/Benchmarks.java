@@ -26,7 +26,8 @@ public final class Benchmarks {
 		Map<String, List<Benchmark>> groups = new TreeMap<>();
 		groups.put("engine", List.of(new SendBenchmark(), new ReceiveBenchmark(), new LargeBatchBenchmark(),
 				new SettleBenchmark(), new CatchUpBenchmark(), new HeldSnapshotBenchmark(), new IdleQueuesBenchmark()));
-		groups.put("application", List.of(new LatencyBenchmark(), new IdleApplicationBenchmark()));
+		groups.put("application", List.of(new LatencyBenchmark(), new IdleApplicationBenchmark(),
+				new TransactionBenchmark(), new DrainBenchmark()));
 		List.copyOf(groups.values())
 			.forEach((group) -> group.forEach((benchmark) -> groups.put(benchmark.name(), List.of(benchmark))));
 
