@@ -4,6 +4,7 @@ import java.time.Duration;
 
 import javax.sql.DataSource;
 
+import io.pgque.PgqueException;
 import io.pgque.annotation.EnablePgque;
 import io.pgque.boot.PgqueDataSourceConfiguration.ChosenDataSource;
 import io.pgque.client.PgqueClient;
@@ -24,6 +25,7 @@ import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.PgqueMessageInterceptor;
 import io.pgque.listener.ReplySender;
 import io.pgque.listener.RetryRules;
+import io.pgque.listener.StartPosition;
 import io.pgque.listener.WakeupListener;
 import io.pgque.observation.CompositeHandlingObserver;
 import io.pgque.support.converter.PayloadUpcaster;
@@ -107,6 +109,16 @@ public final class PgqueListenerAutoConfiguration {
 		return factory;
 	}
 
+	private static StartPosition startFrom(String text) {
+		try {
+			return StartPosition.parse(text);
+		}
+		catch (IllegalArgumentException ex) {
+			throw new PgqueException("pgque.listener.start-from is '" + text + "'",
+					"Set it to 'now', 'earliest' or a time with an offset, such as 2026-01-31T12:00:00Z", ex);
+		}
+	}
+
 	/**
 	 * What Boot's own class for it says, which is in another package in each of its
 	 * lines.
@@ -125,6 +137,10 @@ public final class PgqueListenerAutoConfiguration {
 		container.setConcurrency(listener.concurrency());
 		container.setPartitions(listener.partitions());
 		container.setTransactional(listener.transactional());
+		container.setStartFrom(startFrom(listener.startFrom()));
+		container.setMaxHandlingTime(listener.maxHandlingTime());
+		container.setStuckHandlerAction(listener.stuckHandlerAction());
+		container.setIdleEventInterval(listener.idleEventInterval());
 		container.setDeadInterval(listener.deadInterval());
 		container.setLeaseDuration(listener.leaseDuration());
 		container.setPageSize(listener.pageSize());

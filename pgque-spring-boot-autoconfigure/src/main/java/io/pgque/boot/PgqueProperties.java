@@ -7,6 +7,7 @@ import java.util.Set;
 import io.pgque.core.PgqueQueue;
 import io.pgque.listener.AckMode;
 import io.pgque.listener.ListenerMode;
+import io.pgque.listener.StuckHandlerAction;
 import io.pgque.listener.UnknownTypePolicy;
 import io.pgque.listener.WakeupMode;
 import io.pgque.schema.SchemaMode;
@@ -194,6 +195,12 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * @param partitions Number of slots of partitioned consumers.
 	 * @param transactional Whether a batch is received, handled and settled in one
 	 * transaction.
+	 * @param startFrom Where a consumer that did not exist starts: "now", "earliest" or a
+	 * time with an offset.
+	 * @param maxHandlingTime After which a handler is reported as stuck.
+	 * @param stuckHandlerAction What happens when a handler is stuck.
+	 * @param idleEventInterval Time without a call of a handler after which an event is
+	 * published.
 	 * @param deadInterval After how long without a heartbeat the batch of a cooperative
 	 * worker is taken over.
 	 * @param leaseDuration How long an instance keeps a consumer without a heartbeat: the
@@ -217,6 +224,8 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 			@DefaultValue("1s") Duration pollInterval, @DefaultValue("30s") Duration fallbackPollInterval,
 			@DefaultValue("exclusive") ListenerMode mode, @DefaultValue("1") int concurrency,
 			@DefaultValue("8") int partitions, @DefaultValue("false") boolean transactional,
+			@DefaultValue("now") String startFrom, @Nullable Duration maxHandlingTime,
+			@DefaultValue("report") StuckHandlerAction stuckHandlerAction, @Nullable Duration idleEventInterval,
 			@DefaultValue("1m") Duration deadInterval, @DefaultValue("15s") Duration leaseDuration,
 			@DefaultValue("1000") int pageSize, @DefaultValue("8MB") DataSize pageBytes,
 			@DefaultValue("nack") UnknownTypePolicy unknownTypePolicy, @DefaultValue("20s") Duration shutdownTimeout,

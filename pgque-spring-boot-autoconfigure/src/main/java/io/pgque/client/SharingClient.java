@@ -1,6 +1,8 @@
 package io.pgque.client;
 
 import java.time.Duration;
+import java.time.Instant;
+import java.time.ZoneOffset;
 import java.util.List;
 
 /**
@@ -92,6 +94,21 @@ public final class SharingClient {
 					statement.setInt(5, maxRows);
 					statement.setLong(6, maxBytes);
 				}, Rows::page);
+	}
+
+	/**
+	 * Subscribe a consumer to what was sent since a time, as far as it is still there.
+	 * @param queue the queue name
+	 * @param consumer the consumer name
+	 * @param from the time
+	 * @return whether it was not subscribed before; otherwise it stays where it is
+	 */
+	public boolean subscribe(String queue, String consumer, Instant from) {
+		return this.statements.query(queue, "select pgque.subscribe_from(?, ?, ?)", (statement) -> {
+			statement.setString(1, queue);
+			statement.setString(2, consumer);
+			statement.setObject(3, from.atOffset(ZoneOffset.UTC));
+		}, Rows::singleInt) == 1;
 	}
 
 	/**

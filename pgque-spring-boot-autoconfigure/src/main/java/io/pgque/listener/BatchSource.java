@@ -39,6 +39,15 @@ interface BatchSource {
 	}
 
 	/**
+	 * Give up what is held although a handler is still running, as one may for ever; the
+	 * loop claims again when it has returned. May be called by any thread.
+	 * @return whether it was given up; not all can be
+	 */
+	default boolean giveUp() {
+		return false;
+	}
+
+	/**
 	 * Give up what is held, and let others have their turn. Nothing is received
 	 * afterwards.
 	 */

@@ -145,6 +145,16 @@ final class ConsumerLease implements BatchSource {
 	}
 
 	@Override
+	public boolean giveUp() {
+		Long epoch = this.epoch;
+		if (epoch == null || this.properties.isTransactional()) {
+			return false;
+		}
+		lost("it is given up because a handler does not return");
+		return this.client.releaseLease(this.identity.queue(), this.identity.consumer(), this.pulse.instance(), epoch);
+	}
+
+	@Override
 	public void close() {
 		this.pulse.close();
 		Long epoch = this.lastEpoch;

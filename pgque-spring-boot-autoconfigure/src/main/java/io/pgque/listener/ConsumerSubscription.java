@@ -1,5 +1,6 @@
 package io.pgque.listener;
 
+import java.time.Instant;
 import java.util.Locale;
 
 import io.pgque.PgqueException;
@@ -49,7 +50,8 @@ final class ConsumerSubscription {
 			case PARTITIONED -> subscribePartitioned(present);
 		};
 		if (created) {
-			logger.info("Subscribed " + this.identity + ": it receives what is sent from now on");
+			logger.info("Subscribed " + this.identity + ": it receives what is sent from "
+					+ this.properties.getStartFrom() + " on");
 		}
 	}
 
@@ -70,7 +72,13 @@ final class ConsumerSubscription {
 		if (present.kind() == Kind.COOPERATIVE) {
 			dissolve(present);
 		}
-		return this.client.subscribe(this.identity.queue(), this.identity.consumer());
+		return subscribeNormal();
+	}
+
+	private boolean subscribeNormal() {
+		Instant from = this.properties.getStartFrom().getTime();
+		return (from != null) ? this.sharing.subscribe(this.identity.queue(), this.identity.consumer(), from)
+				: this.client.subscribe(this.identity.queue(), this.identity.consumer());
 	}
 
 	/**
@@ -80,7 +88,7 @@ final class ConsumerSubscription {
 		if (present.kind() == Kind.PARTITIONED) {
 			throw refusal(present, "To change it, " + whileRunning(0), null);
 		}
-		return present.kind() == Kind.NONE && this.client.subscribe(this.identity.queue(), this.identity.consumer());
+		return present.kind() == Kind.NONE && subscribeNormal();
 	}
 
 	private boolean subscribePartitioned(ConsumerMode present) {
@@ -103,6 +111,11 @@ final class ConsumerSubscription {
 			logger.info(
 					"Divided the consumer of " + this.identity + " into " + slots + " slots; it goes on where it was");
 			return false;
+		}
+		if (present.kind() == Kind.NONE && this.properties.getStartFrom() != StartPosition.NOW) {
+			boolean created = subscribeNormal();
+			this.sharing.divide(this.identity.queue(), this.identity.consumer(), slots);
+			return created;
 		}
 		return this.sharing.subscribeSlots(this.identity.queue(), this.identity.consumer(), slots) == slots;
 	}

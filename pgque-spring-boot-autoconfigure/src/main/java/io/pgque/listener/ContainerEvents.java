@@ -5,6 +5,9 @@ import java.time.Duration;
 import io.pgque.event.BatchAbortedEvent;
 import io.pgque.event.ConsumerLeaseAcquiredEvent;
 import io.pgque.event.ConsumerLeaseLostEvent;
+import io.pgque.event.HandlerStuckEvent;
+import io.pgque.event.ListenerContainerIdleEvent;
+import io.pgque.event.ListenerContainerNoLongerIdleEvent;
 import io.pgque.event.ListenerContainerPausedEvent;
 import io.pgque.event.ListenerContainerResumedEvent;
 import io.pgque.event.ListenerContainerStartedEvent;
@@ -64,6 +67,21 @@ final class ContainerEvents {
 	void leaseLost(String instance, long epoch, @Nullable Integer slot) {
 		publish(new ConsumerLeaseLostEvent(this.source, this.identity.listenerId(), this.identity.queue(),
 				this.identity.consumer(), instance, epoch, slot));
+	}
+
+	void idle(Duration idleTime) {
+		publish(new ListenerContainerIdleEvent(this.source, this.identity.listenerId(), this.identity.queue(),
+				this.identity.consumer(), idleTime));
+	}
+
+	void noLongerIdle(Duration idleTime) {
+		publish(new ListenerContainerNoLongerIdleEvent(this.source, this.identity.listenerId(), this.identity.queue(),
+				this.identity.consumer(), idleTime));
+	}
+
+	void stuck(long messageId, Duration handlingTime, String threadName, boolean handedOver) {
+		publish(new HandlerStuckEvent(this.source, this.identity.listenerId(), this.identity.queue(),
+				this.identity.consumer(), messageId, handlingTime, threadName, handedOver));
 	}
 
 	void batchAborted(long batchId, long messageId, Duration pause, Exception failure) {

@@ -21,6 +21,8 @@ final class ContainerLoop implements Runnable, PollLoop.PauseListener {
 
 	private @Nullable ExecutorService handlers;
 
+	private volatile @Nullable Thread thread;
+
 	ContainerLoop(ContainerParts parts, ContainerRun run, LoopControl control, BatchSource source) {
 		this.parts = parts;
 		this.run = run;
@@ -36,10 +38,20 @@ final class ContainerLoop implements Runnable, PollLoop.PauseListener {
 		return this.source.isHeld();
 	}
 
+	/**
+	 * Give up what is held if a handler of this loop runs on the thread.
+	 * @return whether it was given up
+	 */
+	boolean giveUpFor(Thread handler) {
+		boolean own = this.thread == handler || this.parts.properties().getMode() == ListenerMode.EXCLUSIVE;
+		return own && this.source.giveUp();
+	}
+
 	@Override
 	public void run() {
 		Reason reason = Reason.REQUESTED;
 		try {
+			this.thread = Thread.currentThread();
 			this.control.bind(Thread.currentThread());
 			this.control.setTurn(this.source::isHeld);
 			this.run.begun();

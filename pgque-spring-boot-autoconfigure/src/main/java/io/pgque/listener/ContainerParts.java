@@ -18,12 +18,13 @@ import org.springframework.transaction.PlatformTransactionManager;
  * @param wakeups wakes the loops, {@code null} to poll only
  * @param subscription makes sure that the consumer is subscribed
  * @param threads makes its threads
+ * @param handlings which handlers are running, {@code null} when nobody wants to know
  * @param transactionManager of the transactions of batches, {@code null} for none
  */
 record ContainerParts(PgqueClient client, ListenerIdentity identity, PgqueContainerProperties properties,
 		MessageDispatcher dispatcher, ContainerEvents events, CounterBoard counters, InstanceHeartbeat heartbeat,
 		@Nullable WakeupListener wakeups, Runnable subscription, ContainerThreads threads,
-		@Nullable PlatformTransactionManager transactionManager) {
+		@Nullable PlatformTransactionManager transactionManager, @Nullable HandlingLog handlings) {
 
 	/**
 	 * Return whether wake-ups can be relied on at the moment.

@@ -34,6 +34,8 @@ final class ContainerRun {
 
 	private @Nullable SlotCoordinator coordinator;
 
+	private @Nullable ContainerWatch watch;
+
 	private WakeupListener.@Nullable Registration registration;
 
 	private int running;
@@ -79,10 +81,26 @@ final class ContainerRun {
 				}
 			}
 			this.threads.forEach(Thread::start);
+			startWatch();
 		}
 		finally {
 			this.lock.unlock();
 		}
+	}
+
+	private void startWatch() {
+		HandlingLog handlings = this.parts.handlings();
+		if (handlings != null) {
+			this.watch = new ContainerWatch(this.parts, handlings, () -> isPaused() || isStandby(), this::handOver);
+			Thread thread = this.parts.threads().create("-watch", this.watch);
+			thread.setDaemon(true);
+			thread.start();
+		}
+	}
+
+	private boolean handOver(Thread handler) {
+		return this.parts.properties().getStuckHandlerAction() == StuckHandlerAction.HAND_OVER
+				&& this.loops.stream().anyMatch((loop) -> loop.giveUpFor(handler));
 	}
 
 	private BatchSource lease() {
@@ -223,6 +241,9 @@ final class ContainerRun {
 	}
 
 	private void finish() {
+		if (this.watch != null) {
+			this.watch.end();
+		}
 		if (this.coordinator != null) {
 			this.coordinator.close();
 		}

@@ -268,12 +268,17 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 		ContainerEvents events = new ContainerEvents(this, this.identity, this.eventPublisher);
 		PlatformTransactionManager transactionManager = this.properties.isTransactional() ? this.transactionManager
 				: null;
-		if (transactionManager != null && BatchTransactions.hasSavepoints(transactionManager)) {
-			this.dispatcher.setScope(new SavepointScope(transactionManager));
+		HandlerScope scope = (transactionManager != null && BatchTransactions.hasSavepoints(transactionManager))
+				? new SavepointScope(transactionManager) : HandlerScope.NONE;
+		HandlingLog handlings = null;
+		if (this.properties.getMaxHandlingTime() != null || this.properties.getIdleEventInterval() != null) {
+			handlings = new HandlingLog(scope, events);
+			scope = handlings;
 		}
+		this.dispatcher.setScope(scope);
 		return new ContainerParts(this.client, this.identity, this.properties, this.dispatcher, events, this.counters,
 				this.heartbeat, this.wakeupListener, this::subscribe,
-				new ContainerThreads(this.identity, this.properties), transactionManager);
+				new ContainerThreads(this.identity, this.properties), transactionManager, handlings);
 	}
 
 	/**

@@ -79,6 +79,16 @@ final class GroupMember implements BatchSource {
 	}
 
 	@Override
+	public boolean giveUp() {
+		if (this.joinedAt == 0) {
+			return false;
+		}
+		this.joinedAt = 0;
+		this.client.leaveGroup(this.identity.queue(), this.identity.consumer(), this.name);
+		return true;
+	}
+
+	@Override
 	public void close() {
 		this.pulse.close();
 		if (this.joinedAt == 0) {

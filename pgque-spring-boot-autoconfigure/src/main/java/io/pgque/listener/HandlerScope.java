@@ -1,5 +1,7 @@
 package io.pgque.listener;
 
+import io.pgque.core.PgqueMessage;
+
 /**
  * What is around the call of a handler.
  */
@@ -9,13 +11,14 @@ interface HandlerScope {
 	/**
 	 * Nothing.
 	 */
-	HandlerScope NONE = Call::run;
+	HandlerScope NONE = (message, handler) -> handler.run();
 
 	/**
 	 * Call a handler.
+	 * @param message the message that it is given, or the first of them
 	 * @throws Exception what the handler has thrown
 	 */
-	void run(Call handler) throws Exception;
+	void run(PgqueMessage message, Call handler) throws Exception;
 
 	/**
 	 * The call of a handler.

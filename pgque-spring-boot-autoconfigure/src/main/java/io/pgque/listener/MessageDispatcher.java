@@ -99,7 +99,7 @@ class MessageDispatcher {
 		EventRoutes.Route route = this.routes.find(message.type());
 		Assert.state(route != null, "No handler takes this type");
 		PgqueReply[] reply = new PgqueReply[1];
-		Exception failure = call(() -> this.scope.run(() -> reply[0] = this.interceptors.call(message,
+		Exception failure = call(() -> this.scope.run(message, () -> reply[0] = this.interceptors.call(message,
 				() -> call(route.listener(), message, acknowledgment))), message);
 		if (failure == null) {
 			return handled(reply[0]);
@@ -135,10 +135,11 @@ class MessageDispatcher {
 	 * {@link VirtualMachineError} is thrown
 	 */
 	@Nullable Exception dispatch(PgqueBatchListener listener, PgqueBatch batch) {
-		return call(() -> this.interceptors.call(batch.messages(), () -> {
+		PgqueMessage first = batch.messages().get(0);
+		return call(() -> this.scope.run(first, () -> this.interceptors.call(batch.messages(), () -> {
 			listener.onBatch(batch);
 			return null;
-		}), batch.messages().get(0));
+		})), first);
 	}
 
 	private @Nullable Exception call(HandlerScope.Call handler, PgqueMessage message) {

@@ -4,6 +4,8 @@ import java.time.Duration;
 
 import io.pgque.support.header.HeaderColumn;
 
+import org.jspecify.annotations.Nullable;
+
 import org.springframework.util.Assert;
 
 /**
@@ -26,6 +28,14 @@ public class PgqueContainerProperties {
 	private int partitions = 8;
 
 	private boolean transactional;
+
+	private @Nullable Duration maxHandlingTime;
+
+	private StuckHandlerAction stuckHandlerAction = StuckHandlerAction.REPORT;
+
+	private @Nullable Duration idleEventInterval;
+
+	private StartPosition startFrom = StartPosition.NOW;
 
 	private boolean virtualThreads;
 
@@ -75,6 +85,10 @@ public class PgqueContainerProperties {
 		this.concurrency = other.concurrency;
 		this.partitions = other.partitions;
 		this.transactional = other.transactional;
+		this.maxHandlingTime = other.maxHandlingTime;
+		this.stuckHandlerAction = other.stuckHandlerAction;
+		this.idleEventInterval = other.idleEventInterval;
+		this.startFrom = other.startFrom;
 		this.virtualThreads = other.virtualThreads;
 		this.leaseDuration = other.leaseDuration;
 		this.deadInterval = other.deadInterval;
@@ -213,6 +227,73 @@ public class PgqueContainerProperties {
 	 */
 	public void setTransactional(boolean transactional) {
 		this.transactional = transactional;
+	}
+
+	/**
+	 * Return after what time a handler is reported as stuck.
+	 * @return the time, {@code null} for never
+	 */
+	public @Nullable Duration getMaxHandlingTime() {
+		return this.maxHandlingTime;
+	}
+
+	/**
+	 * Set after what time a handler is reported as stuck.
+	 * @param maxHandlingTime the time, {@code null} for never
+	 */
+	public void setMaxHandlingTime(@Nullable Duration maxHandlingTime) {
+		this.maxHandlingTime = (maxHandlingTime != null) ? positive("maxHandlingTime", maxHandlingTime) : null;
+	}
+
+	/**
+	 * Return what happens when a handler is stuck.
+	 * @return the action
+	 */
+	public StuckHandlerAction getStuckHandlerAction() {
+		return this.stuckHandlerAction;
+	}
+
+	/**
+	 * Set what happens when a handler is stuck.
+	 * @param stuckHandlerAction the action
+	 */
+	public void setStuckHandlerAction(StuckHandlerAction stuckHandlerAction) {
+		Assert.notNull(stuckHandlerAction, "stuckHandlerAction must not be null");
+		this.stuckHandlerAction = stuckHandlerAction;
+	}
+
+	/**
+	 * Return after what time without a call of a handler an event is published.
+	 * @return the time, {@code null} for never
+	 */
+	public @Nullable Duration getIdleEventInterval() {
+		return this.idleEventInterval;
+	}
+
+	/**
+	 * Set after what time without a call of a handler an event is published, and again
+	 * after each such time.
+	 * @param idleEventInterval the time, {@code null} for never
+	 */
+	public void setIdleEventInterval(@Nullable Duration idleEventInterval) {
+		this.idleEventInterval = (idleEventInterval != null) ? positive("idleEventInterval", idleEventInterval) : null;
+	}
+
+	/**
+	 * Return where a consumer that did not exist starts.
+	 * @return the position
+	 */
+	public StartPosition getStartFrom() {
+		return this.startFrom;
+	}
+
+	/**
+	 * Set where a consumer that did not exist starts.
+	 * @param startFrom the position
+	 */
+	public void setStartFrom(StartPosition startFrom) {
+		Assert.notNull(startFrom, "startFrom must not be null");
+		this.startFrom = startFrom;
 	}
 
 	/**

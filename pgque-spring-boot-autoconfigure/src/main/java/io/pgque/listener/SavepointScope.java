@@ -2,6 +2,7 @@ package io.pgque.listener;
 
 import java.util.concurrent.atomic.AtomicReference;
 
+import io.pgque.core.PgqueMessage;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.transaction.PlatformTransactionManager;
@@ -22,7 +23,7 @@ final class SavepointScope implements HandlerScope {
 	}
 
 	@Override
-	public void run(Call handler) throws Exception {
+	public void run(PgqueMessage message, Call handler) throws Exception {
 		AtomicReference<@Nullable Exception> failure = new AtomicReference<>();
 		this.nested.executeWithoutResult((status) -> {
 			Exception thrown = call(handler);

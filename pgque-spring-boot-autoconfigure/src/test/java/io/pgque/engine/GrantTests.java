@@ -73,7 +73,7 @@ class GrantTests {
 				R  receive_leased instance_beat lease_acquire lease_left lease_release leases tick_before seek slot_of
 				R  register_subconsumer subscribe_subconsumer unregister_subconsumer unsubscribe_subconsumer touch_subconsumer
 				R  receive_coop receive_coop_batch subscribe_slot subscribe_slots unsubscribe_slot change_partitions claim_slot
-				R  join_group leave_group dissolve_group claim_slots leave_slots consumer_mode
+				R  subscribe_from join_group leave_group dissolve_group claim_slots leave_slots consumer_mode
 				R  release_slot receive_partitioned ack_partitioned nack_partitioned
 				R  event_retry get_queue_info get_consumer_info get_batch_info dlq_inspect dead_letters version
 				R  queue_stats consumer_stats consumer_backlog queue_health otel_metrics stuck_consumers in_flight throughput

@@ -341,3 +341,20 @@ begin
     return v_tick;
 end
 $$;
+
+-- Registers a consumer so that it receives everything sent since a time, as far as it is still there.
+--   i_queue, i_consumer  consumer
+--   i_time               time
+--   result               1 when new, 0 when it was registered (its position stays)
+create or replace function pgque.subscribe_from(i_queue text, i_consumer text, i_time timestamptz) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if pgque.subscribe(i_queue, i_consumer) = 0 then
+        return 0;
+    end if;
+    perform pgque.register_consumer_at(i_queue, i_consumer, pgque.tick_before(i_queue, i_time));
+    return 1;
+end
+$$;

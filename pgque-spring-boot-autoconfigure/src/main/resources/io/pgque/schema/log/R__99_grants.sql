@@ -107,6 +107,7 @@ grant execute on function
     pgque.instance_beat(text),
     pgque.lease_acquire(text, text, text, interval),
     pgque.lease_left(text, text),
+    pgque.subscribe_from(text, text, timestamptz),
     pgque.join_group(text, text, text, text, interval),
     pgque.leave_group(text, text, text),
     pgque.dissolve_group(text, text),
