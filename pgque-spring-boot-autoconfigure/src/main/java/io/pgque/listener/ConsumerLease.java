@@ -163,13 +163,18 @@ final class ConsumerLease implements BatchSource {
 			return;
 		}
 		try {
-			this.client.releaseLease(this.identity.queue(), this.identity.consumer(), this.pulse.instance(), epoch);
+			release(this.client, epoch);
 		}
 		catch (RuntimeException ex) {
-			logger
-				.warn("The lease of " + this.identity + " could not be given up; another instance takes it over within "
-						+ this.properties.getLeaseDuration() + ": " + ex);
+			logger.warn("The lease of " + this.identity
+					+ " could not be given up; another instance takes it over within "
+					+ this.properties.getLeaseDuration() + ", or as soon as the heartbeat has given it up: " + ex);
+			this.pulse.releaseLater((client) -> release(client, epoch));
 		}
+	}
+
+	private void release(SharingClient client, long epoch) {
+		client.releaseLease(this.identity.queue(), this.identity.consumer(), this.pulse.instance(), epoch);
 	}
 
 }

@@ -4,7 +4,9 @@ import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.time.Duration;
 import java.util.List;
+import java.util.Queue;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
@@ -52,6 +54,11 @@ public final class InstanceHeartbeat implements DisposableBean {
 	private final @Nullable SharingClient ownClient;
 
 	private final List<Pulse> pulses = new CopyOnWriteArrayList<>();
+
+	/**
+	 * What is to be given up, and could not be when its container stopped.
+	 */
+	private final Queue<Consumer<SharingClient>> releases = new ConcurrentLinkedQueue<>();
 
 	private final ReentrantLock lock = new ReentrantLock();
 
@@ -175,6 +182,7 @@ public final class InstanceHeartbeat implements DisposableBean {
 			Duration pause;
 			try {
 				beat();
+				release();
 				backOff.succeeded();
 				pause = interval();
 			}
@@ -200,6 +208,8 @@ public final class InstanceHeartbeat implements DisposableBean {
 		try {
 			this.beatWanted = false;
 			if (this.destroyed || this.pulses.isEmpty()) {
+				// Nobody keeps what was not given up any more.
+				this.releases.clear();
 				this.running = false;
 				return true;
 			}
@@ -226,6 +236,15 @@ public final class InstanceHeartbeat implements DisposableBean {
 				send(pulse.member);
 				pulse.beaten(begin, System.nanoTime());
 			}
+		}
+	}
+
+	private void release() {
+		Consumer<SharingClient> release = this.releases.peek();
+		while (release != null) {
+			send(release);
+			this.releases.remove();
+			release = this.releases.peek();
 		}
 	}
 
@@ -366,6 +385,14 @@ public final class InstanceHeartbeat implements DisposableBean {
 		 */
 		long revivals() {
 			return this.revivals;
+		}
+
+		/**
+		 * Have something given up that can't be at the moment: others could not take it
+		 * for as long as this instance beats for other containers.
+		 */
+		void releaseLater(Consumer<SharingClient> release) {
+			InstanceHeartbeat.this.releases.add(release);
 		}
 
 		/**

@@ -131,11 +131,17 @@ final class SlotLease implements BatchSource {
 			return;
 		}
 		try {
-			this.client.releaseLease(this.identity.queue(), name(), this.pulse.instance(), held.epoch());
+			release(this.client, held.epoch());
 		}
 		catch (RuntimeException ex) {
-			logger.warn("The lease of slot " + this.slot + " for " + this.identity + " could not be given up: " + ex);
+			logger.warn("The lease of slot " + this.slot + " for " + this.identity
+					+ " could not be given up yet; the heartbeat does it: " + ex);
+			this.pulse.releaseLater((client) -> release(client, held.epoch()));
 		}
+	}
+
+	private void release(SharingClient client, long epoch) {
+		client.releaseLease(this.identity.queue(), name(), this.pulse.instance(), epoch);
 	}
 
 	/**

@@ -72,6 +72,19 @@ class LeaseTests {
 	}
 
 	@Test
+	void whoWaitsKnowsForHowLongAtLeast() {
+		String left = "select pgque.lease_left(?, 'c') between interval '50 seconds' and interval '1 minute'";
+		assertThat(this.calls.value(Boolean.class, left, this.queue)).as("nobody holds it").isNull();
+		acquire("i1");
+		assertThat(this.calls.value(Boolean.class, left, this.queue)).isTrue();
+		silence("i1");
+		assertThat(this.calls.value(Boolean.class, "select pgque.lease_left(?, 'c') < interval '0'", this.queue)).isTrue();
+		release("i1", 1);
+		assertThat(this.calls.value(Boolean.class, left, this.queue)).isNull();
+		assertThat(this.calls.value(Boolean.class, "select pgque.lease_left('none', 'c') is null")).isTrue();
+	}
+
+	@Test
 	void leasesNeedAConsumerAnInstanceAndATime() {
 		for (String lease : new String[] { "null", "'0'", "'-1 s'" }) {
 			assertThat(this.calls.error("select pgque.lease_acquire(?, 'c', 'i1', " + lease + ")", this.queue))

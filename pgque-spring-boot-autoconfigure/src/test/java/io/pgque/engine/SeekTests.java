@@ -77,6 +77,16 @@ class SeekTests {
 	}
 
 	@Test
+	void whoSubscribesFromATimeMovesNobodyElse() {
+		String from = "select pgque.subscribe_from(?, ?, now() - ?::interval)";
+		assertThat(this.calls.integer(from, this.queue, "new", "150 minutes")).isOne();
+		assertThat(drain("new")).containsExactly("2 hours ago", "1 hour ago");
+		assertThat(this.calls.integer(from, this.queue, "new", "1 year")).isZero();
+		assertThat(drain("new")).isEmpty();
+		assertThat(this.calls.error(from, "none", "new", "1 hour")).satisfies(raised("Event queue not created yet"));
+	}
+
+	@Test
 	void aConsumerIsMovedToATick() {
 		drain("c");
 		assertThat(this.calls.integer("select pgque.register_consumer_at(?, 'c', ?)", this.queue, this.first + 2))

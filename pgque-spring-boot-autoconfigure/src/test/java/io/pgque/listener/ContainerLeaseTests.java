@@ -341,6 +341,28 @@ class ContainerLeaseTests {
 		assertThat(output).contains("could not be given up; another instance takes it over within PT15S");
 	}
 
+	@Test
+	void leaseThatCouldNotBeGivenUpIsGivenUpByTheHeartbeat() {
+		Outage outage = new Outage(this.database);
+		ListenerFixture other = new ListenerFixture(this.database, outage);
+		InstanceHeartbeat heartbeat = new InstanceHeartbeat(this.fixture.client);
+		// Another container keeps the instance alive.
+		var alive = this.fixture.container("alive", ListenerFixture.routes((message) -> {
+		}), (container) -> container.setInstanceHeartbeat(heartbeat));
+		alive.start();
+		var stopped = other.container("stopped", ListenerFixture.routes((message) -> {
+		}), (container) -> container.setInstanceHeartbeat(heartbeat));
+		stopped.start();
+		await().until(() -> !stopped.isStandby());
+		outage.begin();
+		stopped.stop();
+		var second = this.fixture.container("stopped", (message) -> {
+		});
+		second.start();
+		await().atMost(Duration.ofSeconds(10)).until(() -> !second.isStandby());
+		assertThat(alive.isStandby()).isFalse();
+	}
+
 	/**
 	 * A way to the database that can be cut off, and counts how often it is used.
 	 */
