@@ -24,7 +24,8 @@ import org.springframework.context.SmartLifecycle;
 /**
  * Knows all listener containers of the application, starts them last and stops them
  * first, all at the same time. By their ids single ones can be started, stopped, paused
- * and resumed.
+ * and resumed. A handler that stops the registry, say by closing the application, doesn't
+ * wait for its own container, which stops when the handler has returned.
  *
  * @since 0.1.0
  */

@@ -308,7 +308,7 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 			return;
 		}
 		long begin = run.requestStop();
-		if (!run.isCurrentThread()) {
+		if (!isOwnThread(run)) {
 			join(run, begin);
 		}
 	}
@@ -335,8 +335,22 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 		}
 	}
 
+	/**
+	 * A handler that stops its container, be it by closing the application, can't wait
+	 * for its own end: the container stops when the handler has returned.
+	 */
+	private boolean isOwnThread(ContainerRun run) {
+		return run.isCurrentThread() || this.dispatcher.isCalledByHandler();
+	}
+
 	@Override
 	public void stop(Runnable callback) {
+		ContainerRun run = this.run;
+		if (run != null && isOwnThread(run)) {
+			run.requestStop();
+			callback.run();
+			return;
+		}
 		// Many containers stop at the same time, each with its own patience.
 		new Thread(() -> {
 			try {

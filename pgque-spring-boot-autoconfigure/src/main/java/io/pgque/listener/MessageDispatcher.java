@@ -32,6 +32,11 @@ class MessageDispatcher {
 
 	private final Set<String> reportedTypes = ConcurrentHashMap.newKeySet();
 
+	/**
+	 * The threads that handlers are running on.
+	 */
+	private final Set<Thread> handling = ConcurrentHashMap.newKeySet();
+
 	private volatile Interceptors interceptors = Interceptors.NONE;
 
 	private volatile @Nullable ReplySender replySender;
@@ -142,7 +147,17 @@ class MessageDispatcher {
 		})), first);
 	}
 
+	/**
+	 * Return whether the caller has been called by a handler: it can't wait for the
+	 * handler's end.
+	 */
+	boolean isCalledByHandler() {
+		return this.handling.contains(Thread.currentThread());
+	}
+
 	private @Nullable Exception call(HandlerScope.Call handler, PgqueMessage message) {
+		Thread thread = Thread.currentThread();
+		this.handling.add(thread);
 		try {
 			handler.run();
 			return null;
@@ -159,6 +174,9 @@ class MessageDispatcher {
 		}
 		catch (Throwable ex) {
 			return wrap(ex, message);
+		}
+		finally {
+			this.handling.remove(thread);
 		}
 	}
 

@@ -66,8 +66,8 @@ class ListenerContext implements AutoCloseable {
 			.satisfies((ex) -> assertThat(ex.getRemedy()).isNotEmpty());
 	}
 
-	<T> T bean(Class<T> type) {
-		return this.context.getBean(type);
+	boolean isActive() {
+		return this.context.isActive();
 	}
 
 	void send(String queue, String type, String... payloads) {
