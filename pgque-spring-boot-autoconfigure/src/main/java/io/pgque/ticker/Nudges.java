@@ -18,11 +18,18 @@ final class Nudges {
 
 	private final Condition changed = this.lock.newCondition();
 
+	/**
+	 * How many times as long as its tick a queue has to wait for the next one. Under a
+	 * load that never stops, ticking doesn't take more than a third of the time of a
+	 * connection, and each tick covers more.
+	 */
+	private static final int REST = 2;
+
 	private final long minInterval;
 
 	private final Map<String, Long> wanted = new HashMap<>();
 
-	private final Map<String, Long> lastTicks = new HashMap<>();
+	private final Map<String, Long> nextTicks = new HashMap<>();
 
 	private boolean stopped;
 
@@ -52,10 +59,14 @@ final class Nudges {
 		}
 	}
 
-	void ticked(String queue) {
+	/**
+	 * Note that a queue has had its tick.
+	 * @param took how long the ticker was busy with it
+	 */
+	void ticked(String queue, long took) {
 		this.lock.lock();
 		try {
-			this.lastTicks.put(queue, System.nanoTime());
+			this.nextTicks.put(queue, System.nanoTime() + Math.max(this.minInterval, REST * took));
 		}
 		finally {
 			this.lock.unlock();
@@ -120,8 +131,8 @@ final class Nudges {
 	}
 
 	private long due(String queue, long wanted) {
-		Long lastTick = this.lastTicks.get(queue);
-		return (lastTick != null && lastTick + this.minInterval - wanted > 0) ? lastTick + this.minInterval : wanted;
+		Long nextTick = this.nextTicks.get(queue);
+		return (nextTick != null && nextTick - wanted > 0) ? nextTick : wanted;
 	}
 
 	void stop() {

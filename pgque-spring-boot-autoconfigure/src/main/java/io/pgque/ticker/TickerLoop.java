@@ -84,8 +84,11 @@ final class TickerLoop extends DutyLoop {
 	}
 
 	private void tick(List<String> queues) {
-		for (TickResult result : this.client.tick(queues)) {
-			note(result);
+		long start = System.nanoTime();
+		List<TickResult> results = this.client.tick(queues);
+		long took = System.nanoTime() - start;
+		for (TickResult result : results) {
+			note(result, took);
 			if (result.outcome() == TickResult.Outcome.BUSY) {
 				// The other session's tick may be too early for the commit that we serve.
 				nudges().addLater(List.of(result.queue()), System.nanoTime() + this.busyDelay);
@@ -98,14 +101,14 @@ final class TickerLoop extends DutyLoop {
 			return false;
 		}
 		List<TickResult> results = this.client.tickAll();
-		results.forEach(this::note);
+		results.forEach((result) -> note(result, 0));
 		return !results.isEmpty();
 	}
 
-	private void note(TickResult result) {
+	private void note(TickResult result, long took) {
 		switch (result.outcome()) {
 			case TICKED -> {
-				nudges().ticked(result.queue());
+				nudges().ticked(result.queue(), took);
 				if (result.tickId() != null) {
 					this.tickListener.ticked(result.queue(), result.tickId());
 				}
