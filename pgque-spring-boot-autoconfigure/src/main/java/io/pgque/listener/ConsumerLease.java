@@ -166,9 +166,9 @@ final class ConsumerLease implements BatchSource {
 			release(this.client, epoch);
 		}
 		catch (RuntimeException ex) {
-			logger.warn("The lease of " + this.identity
-					+ " could not be given up; another instance takes it over within "
-					+ this.properties.getLeaseDuration() + ", or as soon as the heartbeat has given it up: " + ex);
+			logger
+				.warn("The lease of " + this.identity + " could not be given up; another instance takes it over within "
+						+ this.properties.getLeaseDuration() + ", or as soon as the heartbeat has given it up: " + ex);
 			this.pulse.releaseLater((client) -> release(client, epoch));
 		}
 	}

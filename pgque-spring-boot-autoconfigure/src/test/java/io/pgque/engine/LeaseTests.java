@@ -78,7 +78,8 @@ class LeaseTests {
 		acquire("i1");
 		assertThat(this.calls.value(Boolean.class, left, this.queue)).isTrue();
 		silence("i1");
-		assertThat(this.calls.value(Boolean.class, "select pgque.lease_left(?, 'c') < interval '0'", this.queue)).isTrue();
+		assertThat(this.calls.value(Boolean.class, "select pgque.lease_left(?, 'c') < interval '0'", this.queue))
+			.isTrue();
 		release("i1", 1);
 		assertThat(this.calls.value(Boolean.class, left, this.queue)).isNull();
 		assertThat(this.calls.value(Boolean.class, "select pgque.lease_left('none', 'c') is null")).isTrue();
