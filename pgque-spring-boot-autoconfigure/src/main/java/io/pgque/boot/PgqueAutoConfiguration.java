@@ -8,12 +8,15 @@ import java.util.Objects;
 
 import javax.sql.DataSource;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import io.pgque.boot.PgqueDataSourceConfiguration.ChosenDataSource;
+import io.pgque.client.InboxClient;
 import io.pgque.client.PgqueClient;
 import io.pgque.core.CommitListener;
 import io.pgque.core.PgqueAdmin;
 import io.pgque.core.PgqueAdminOperations;
 import io.pgque.core.PgqueEventTypeResolver;
+import io.pgque.core.PgqueInbox;
 import io.pgque.core.PgqueOperations;
 import io.pgque.core.PgqueQueue;
 import io.pgque.core.PgqueTemplate;
@@ -23,8 +26,6 @@ import io.pgque.support.converter.Jackson2MessageConverter;
 import io.pgque.support.converter.Jackson3MessageConverter;
 import io.pgque.support.converter.PgqueMessageConverter;
 import tools.jackson.databind.json.JsonMapper;
-
-import com.fasterxml.jackson.databind.ObjectMapper;
 
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.LazyInitializationExcludeFilter;
@@ -107,6 +108,14 @@ public final class PgqueAutoConfiguration {
 		properties.queues()
 			.forEach((name, queue) -> definitions.merge(name, queue.toQueue(name), PgqueQueue::withSettingsOf));
 		return definitions.values();
+	}
+
+	@Bean
+	@ConditionalOnMissingBean
+	@ConditionalOnBooleanProperty("pgque.inbox.enabled")
+	@DependsOnDatabaseInitialization
+	PgqueInbox pgqueInbox(ChosenDataSource chosen, PgqueProperties properties) {
+		return new PgqueInbox(new InboxClient(chosen.dataSource()), properties.inbox().retention());
 	}
 
 	/**

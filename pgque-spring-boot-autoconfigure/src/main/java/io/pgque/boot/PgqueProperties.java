@@ -32,6 +32,7 @@ import org.springframework.util.unit.DataSize;
  * @param ticker how committed events become visible to consumers
  * @param listener how messages are received
  * @param applicationEvents which Spring application events go to the log
+ * @param inbox which handled messages are remembered
  * @param queues Queues to create, or to bring to these settings, at start-up.
  * @since 0.1.0
  */
@@ -39,7 +40,17 @@ import org.springframework.util.unit.DataSize;
 public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultValue Schema schema,
 		@DefaultValue Template template, @DefaultValue Headers headers, @DefaultValue Admin admin,
 		@DefaultValue QueueDefaults queueDefaults, @DefaultValue Ticker ticker, @DefaultValue Listener listener,
-		@DefaultValue ApplicationEvents applicationEvents, @DefaultValue Map<String, Queue> queues) {
+		@DefaultValue ApplicationEvents applicationEvents, @DefaultValue Inbox inbox,
+		@DefaultValue Map<String, Queue> queues) {
+
+	/**
+	 * Which handled messages are remembered.
+	 *
+	 * @param enabled Whether there is an inbox that handlers can note messages in.
+	 * @param retention How long handled messages are remembered, at least.
+	 */
+	public record Inbox(@DefaultValue("false") boolean enabled, @DefaultValue("7d") Duration retention) {
+	}
 
 	/**
 	 * Which Spring application events go to the log.

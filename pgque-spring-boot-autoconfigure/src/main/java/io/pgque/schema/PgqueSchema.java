@@ -32,6 +32,8 @@ public final class PgqueSchema {
 	 */
 	static final String DISTRIBUTION = "pgque-spring";
 
+	private static final Release INBOX = Release.parse("0.2.0");
+
 	private PgqueSchema() {
 	}
 
@@ -41,7 +43,7 @@ public final class PgqueSchema {
 	 */
 	static String lastMigration(Release release) {
 		// One line for each release that comes with new versioned migrations.
-		return "1";
+		return (release.compareTo(INBOX) < 0) ? "1" : "2";
 	}
 
 }

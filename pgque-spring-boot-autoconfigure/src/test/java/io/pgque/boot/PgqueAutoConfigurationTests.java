@@ -22,6 +22,7 @@ import io.pgque.core.PgqueAdmin;
 import io.pgque.core.PgqueAdminOperations;
 import io.pgque.core.PgqueEventTypeResolver;
 import io.pgque.core.PgqueOperations;
+import io.pgque.core.PgqueInbox;
 import io.pgque.core.PgqueQueue;
 import io.pgque.core.PgqueTemplate;
 import io.pgque.schema.PgqueSchemaMigrator;
@@ -101,6 +102,16 @@ class PgqueAutoConfigurationTests {
 				.hasBean("pgqueTemplate")
 				.hasBean("pgqueTicker");
 			assertThat(context.getBean(PgqueTicker.class).isRunning()).isTrue();
+		});
+	}
+
+	@Test
+	void inboxIsThereWhenAskedFor() {
+		this.runner.run((context) -> assertThat(context).doesNotHaveBean(PgqueInbox.class));
+		this.runner.withPropertyValues("pgque.inbox.enabled=true", "pgque.inbox.retention=3h").run((context) -> {
+			assertThat(context).hasSingleBean(PgqueInbox.class);
+			assertThat(this.database.value(String.class, "select inbox_retention::text from pgque_internal.inbox_ring"))
+				.isEqualTo("03:00:00");
 		});
 	}
 

@@ -77,11 +77,11 @@ class GrantTests {
 				R  release_slot receive_partitioned ack_partitioned nack_partitioned
 				R  event_retry get_queue_info get_consumer_info get_batch_info dlq_inspect dead_letters version
 				R  queue_stats consumer_stats consumer_backlog queue_health otel_metrics stuck_consumers in_flight throughput
-				R  error_rate
+				R  error_rate inbox_add
 				W  send send_batch insert_event dlq_replay dlq_redeliver dlq_replay_all dlq_redeliver_all
 				RW distribution release
 				A  insert_event_raw current_event_table get_batch_cursor batch_retry event_retry_raw batch_event_sql
-				A  batch_event_tables find_tick_helper create_queue drop_queue set_queue_config grant_perms _grant_perms_from
+				A  batch_event_tables find_tick_helper create_queue drop_queue set_queue_config set_inbox_retention grant_perms _grant_perms_from
 				W  _urlencode send_idem send_idem_checked send_once send_events send_at send_after cancel_delayed
 				A  maint_engine maint_hooks maint_hook maint_idem maint_deliver_delayed pause_queue resume_queue
 				A  tune_storage quote_fqname seq_getval seq_setval upgrade_schema ticker tick_now force_tick

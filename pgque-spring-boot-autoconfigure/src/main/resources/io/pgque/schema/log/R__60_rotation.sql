@@ -233,7 +233,7 @@ begin
         where o.func_name = 'pgque.maint_rotate_tables_step1'
         union all
         select 'pgque_internal.' || f, null, 10 + n::int4
-        from unnest(array['maint_delayed', 'empty_delay_slots', 'drop_orphans']) with ordinality u (f, n)
+        from unnest(array['maint_delayed', 'empty_delay_slots', 'drop_orphans', 'turn_inbox']) with ordinality u (f, n)
         order by turn
     loop
         begin
