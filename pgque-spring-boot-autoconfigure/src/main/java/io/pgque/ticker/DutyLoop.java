@@ -129,7 +129,7 @@ abstract class DutyLoop implements Runnable {
 		}
 	}
 
-	private static boolean isOutOfReach(Throwable failure) {
+	static boolean isOutOfReach(Throwable failure) {
 		return failure instanceof NonTransientDataAccessResourceException
 				|| failure instanceof TransientDataAccessResourceException
 				|| failure instanceof RecoverableDataAccessException;

@@ -1,7 +1,9 @@
 package io.pgque.ticker;
 
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 
 import io.pgque.client.MaintenanceHook;
 import io.pgque.client.PgqueClient;
@@ -26,6 +28,8 @@ final class MaintenanceLoop extends DutyLoop {
 	private final Failures tickerFailures;
 
 	private final List<Duty> duties;
+
+	private final Map<MaintenanceHook, String> failedHooks = new HashMap<>();
 
 	/**
 	 * Create a loop.
@@ -61,10 +65,23 @@ final class MaintenanceLoop extends DutyLoop {
 			if (nudges().isStopped()) {
 				return;
 			}
-			attempt("run hook " + hook.hook() + " of queue '" + hook.queue() + "'", () -> this.client.runHook(hook),
-					(delay) -> {
-						// Its turn comes with the next round.
-					});
+			try {
+				this.client.runHook(hook);
+				this.failedHooks.remove(hook);
+			}
+			catch (RuntimeException ex) {
+				if (isOutOfReach(ex)) {
+					throw ex;
+				}
+				note(hook, String.valueOf(ex.getMessage()));
+			}
+		}
+	}
+
+	private void note(MaintenanceHook hook, String failure) {
+		if (!nudges().isStopped() && !failure.equals(this.failedHooks.put(hook, failure))) {
+			logger.warn("Could not run hook " + hook.hook() + " of queue '" + hook.queue()
+					+ "', others go on; trying again with the next maintenance: " + failure);
 		}
 	}
 
