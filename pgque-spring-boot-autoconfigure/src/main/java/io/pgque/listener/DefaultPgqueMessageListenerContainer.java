@@ -97,7 +97,7 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 		if (properties.isTransactional()) {
 			BatchTransactions.check(identity, routes, properties);
 		}
-		checkParallel(identity, routes, properties);
+		ParallelDispatch.check(identity, routes, properties);
 		this.properties = new PgqueContainerProperties(properties);
 		this.subscription = new ConsumerSubscription(client, identity, this.properties);
 		HandlingObserver observer = this.properties.getHandlingObserver();
@@ -105,26 +105,6 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 				? new MessageDispatcher(identity, routes, this.properties.getUnknownTypePolicy(), errorHandler)
 				: new ObservedDispatcher(identity, routes, this.properties.getUnknownTypePolicy(), errorHandler,
 						observer);
-	}
-
-	/**
-	 * Handlers at the same time can't be handed lists, nor say what is done up to a
-	 * message.
-	 */
-	private static void checkParallel(ListenerIdentity identity, EventRoutes routes,
-			PgqueContainerProperties properties) {
-		if (properties.getMode() != ListenerMode.EXCLUSIVE || properties.getConcurrency() == 1) {
-			return;
-		}
-		String obstacle = routes.hasBatchListener() ? "takes several messages at a time"
-				: (properties.getAckMode() == AckMode.MANUAL) ? "acknowledges by itself" : null;
-		if (obstacle != null) {
-			throw new InvalidListenerException(
-					"The " + identity + " " + obstacle
-							+ ", which does not go together with mode 'exclusive' and concurrency "
-							+ properties.getConcurrency(),
-					"Set concurrency to 1, or choose mode 'partitioned' or 'cooperative'");
-		}
 	}
 
 	/**

@@ -40,6 +40,26 @@ final class ParallelDispatch implements DispatchStrategy {
 		this.concurrency = concurrency;
 	}
 
+	/**
+	 * Handlers at the same time can't be handed lists, nor say what is done up to a
+	 * message.
+	 * @throws InvalidListenerException when that is what the listener needs
+	 */
+	static void check(ListenerIdentity identity, EventRoutes routes, PgqueContainerProperties properties) {
+		if (properties.getMode() != ListenerMode.EXCLUSIVE || properties.getConcurrency() == 1) {
+			return;
+		}
+		String obstacle = routes.hasBatchListener() ? "takes several messages at a time"
+				: (properties.getAckMode() == AckMode.MANUAL) ? "acknowledges by itself" : null;
+		if (obstacle != null) {
+			throw new InvalidListenerException(
+					"The " + identity + " " + obstacle
+							+ ", which does not go together with mode 'exclusive' and concurrency "
+							+ properties.getConcurrency(),
+					"Set concurrency to 1, or choose mode 'partitioned' or 'cooperative'");
+		}
+	}
+
 	@Override
 	public @Nullable BatchEnd dispatch(List<PgqueMessage> messages, BatchRun run) {
 		List<Lane> lanes = lanes(messages);

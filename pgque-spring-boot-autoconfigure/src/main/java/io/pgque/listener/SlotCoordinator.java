@@ -166,14 +166,18 @@ final class SlotCoordinator implements Runnable {
 
 	private void leave() {
 		try {
-			this.client.leaveSlots(this.parts.identity().queue(), this.parts.identity().consumer(),
-					this.pulse.instance());
+			leave(this.client);
 		}
 		catch (RuntimeException ex) {
 			logger.warn("The slots of " + this.parts.identity()
-					+ " could not be left to other instances; they take them over " + "within "
-					+ this.properties.getLeaseDuration() + ": " + ex);
+					+ " could not be left to other instances; they take them " + "over within "
+					+ this.properties.getLeaseDuration() + ", or as soon as the heartbeat has left them: " + ex);
+			this.pulse.releaseLater(this::leave);
 		}
+	}
+
+	private void leave(SharingClient client) {
+		client.leaveSlots(this.parts.identity().queue(), this.parts.identity().consumer(), this.pulse.instance());
 	}
 
 	/**

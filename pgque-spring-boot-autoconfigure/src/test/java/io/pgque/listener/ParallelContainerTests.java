@@ -185,7 +185,7 @@ class ParallelContainerTests {
 			CyclicBarrier together = new CyclicBarrier(8);
 			AtomicInteger active = new AtomicInteger(-1);
 			List<Long> handled = new CopyOnWriteArrayList<>();
-			var container = small.container("small_pool", (message) -> {
+			var container = small.container("small_pool", ListenerFixture.routes((message) -> {
 				if (together.await(20, TimeUnit.SECONDS) == 0) {
 					active.set(this.database.value(Integer.class,
 							"select count(*)::int from pg_stat_activity"
@@ -197,10 +197,12 @@ class ParallelContainerTests {
 					assertThat(connection.isValid(1)).isTrue();
 				}
 				handled.add(message.id());
-			});
+			}), (created) -> created
+				.setInstanceHeartbeat(new InstanceHeartbeat(small.client, this.database.dataSource())));
 			List<Long> sent = small.send("small_pool", 32);
 			container.start();
-			await().until(() -> small.isDrained("small_pool"));
+			// Not through the pool that is observed.
+			await().until(() -> this.fixture.isDrained("small_pool"));
 			assertThat(handled).containsExactlyInAnyOrderElementsOf(sent);
 			assertThat(active).hasValue(0);
 		}

@@ -43,6 +43,26 @@ class SharedConsumerProcessTests {
 
 	private static final int KEYS = 20;
 
+	private static final String OBSERVATION = """
+			create table if not exists handling (
+			    hno bigint generated always as identity primary key, event bigint not null, key text, instance text not null,
+			    started timestamptz not null default clock_timestamp(), finished timestamptz);
+			create index if not exists handling_started on handling (started);
+			truncate handling;
+			create table if not exists position (
+			    pno bigint generated always as identity, sub bigint, seq bigint, last_tick bigint, next_tick bigint, prefix bigint);
+			truncate position;
+			create or replace function note_position() returns trigger language plpgsql as $$
+			begin
+			    insert into public.position (sub, seq, last_tick, next_tick, prefix)
+			    values (new.cur_sub, new.cur_seq, new.cur_last_tick, new.cur_next_tick, new.cur_prefix);
+			    return null;
+			end
+			$$;
+			create or replace trigger note_position after insert on pgque_internal.cursor
+			for each row execute function note_position();
+			""";
+
 	private final TestDatabase database;
 
 	private final List<InstanceProcess> processes = new ArrayList<>();
@@ -68,25 +88,7 @@ class SharedConsumerProcessTests {
 
 	@BeforeEach
 	void observe() {
-		this.database.execute(
-				"""
-						create table if not exists handling (
-						    hno bigint generated always as identity primary key, event bigint not null, key text, instance text not null,
-						    started timestamptz not null default clock_timestamp(), finished timestamptz);
-						truncate handling;
-						create table if not exists position (
-						    pno bigint generated always as identity, sub bigint, seq bigint, last_tick bigint, next_tick bigint, prefix bigint);
-						truncate position;
-						create or replace function note_position() returns trigger language plpgsql as $$
-						begin
-						    insert into public.position (sub, seq, last_tick, next_tick, prefix)
-						    values (new.cur_sub, new.cur_seq, new.cur_last_tick, new.cur_next_tick, new.cur_prefix);
-						    return null;
-						end
-						$$;
-						create or replace trigger note_position after insert on pgque_internal.cursor
-						for each row execute function note_position();
-						""");
+		this.database.execute(OBSERVATION);
 	}
 
 	@AfterEach
@@ -275,6 +277,7 @@ class SharedConsumerProcessTests {
 	}
 
 	private int overlapping() {
+		this.database.execute("analyze handling");
 		return this.database.value(Integer.class, """
 				select count(distinct a.hno)::int
 				from handling a
