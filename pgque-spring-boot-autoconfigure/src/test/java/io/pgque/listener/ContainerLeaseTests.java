@@ -167,11 +167,11 @@ class ContainerLeaseTests {
 		await().until(() -> first.getCounters().staleSettles() == 1);
 		assertThat(byFirst).as("no handler was started beyond the lease").containsExactly("1", "2");
 		await().until(() -> this.fixture.events(ConsumerLeaseLostEvent.class).size() == 1);
-		assertThat(this.fixture.events(ConsumerLeaseLostEvent.class)).singleElement()
-			.satisfies((event) -> assertThat(event.getSource()).isSameAs(first));
+		await().untilAsserted(() -> assertThat(this.fixture.events(ConsumerLeaseLostEvent.class)).singleElement()
+			.satisfies((event) -> assertThat(event.getSource()).isSameAs(first)));
 		assertThat(output).contains("The lease of listener 'silent.consumer'")
 			.contains("was no longer open when it was to be settled");
-		assertThat(second.getCounters().handled()).isEqualTo(5);
+		await().untilAsserted(() -> assertThat(second.getCounters().handled()).isEqualTo(5));
 		assertThat(first.getCounters().handled()).isZero();
 		second.stop();
 		this.fixture.send("silent", 1);
@@ -202,8 +202,8 @@ class ContainerLeaseTests {
 		await().until(() -> this.fixture.isDrained("alone"));
 		assertThat(handled).as("what was done is settled").containsExactly("1", "2", "3");
 		assertThat(container.getCounters().staleSettles()).isZero();
-		assertThat(this.fixture.events(ConsumerLeaseAcquiredEvent.class)).hasSize(2)
-			.allSatisfy((event) -> assertThat(event.getEpoch()).isOne());
+		await().untilAsserted(() -> assertThat(this.fixture.events(ConsumerLeaseAcquiredEvent.class)).hasSize(2)
+			.allSatisfy((event) -> assertThat(event.getEpoch()).isOne()));
 	}
 
 	@Test

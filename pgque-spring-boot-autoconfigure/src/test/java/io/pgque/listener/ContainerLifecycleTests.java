@@ -65,9 +65,9 @@ class ContainerLifecycleTests {
 		assertThat(time(container::stop)).isLessThan(Duration.ofMillis(500));
 		assertThat(container.isRunning()).isFalse();
 		assertThat(threads("pgque-idle.consumer")).isEmpty();
-		assertThat(this.fixture.events(ListenerContainerStoppedEvent.class))
+		await().untilAsserted(() -> assertThat(this.fixture.events(ListenerContainerStoppedEvent.class))
 			.extracting(ListenerContainerStoppedEvent::getReason)
-			.containsExactly(ListenerContainerStoppedEvent.Reason.REQUESTED);
+			.containsExactly(ListenerContainerStoppedEvent.Reason.REQUESTED));
 		this.fixture.send("idle", 1);
 		assertThat(this.fixture.isDrained("idle")).isFalse();
 		container.start();
@@ -84,7 +84,7 @@ class ContainerLifecycleTests {
 		await().until(() -> this.fixture.events(ListenerContainerStartedEvent.class).size() == 1);
 		container.stop();
 		container.stop();
-		assertThat(this.fixture.events(ListenerContainerStoppedEvent.class)).hasSize(1);
+		await().untilAsserted(() -> assertThat(this.fixture.events(ListenerContainerStoppedEvent.class)).hasSize(1));
 	}
 
 	@Test
@@ -108,7 +108,7 @@ class ContainerLifecycleTests {
 		assertThat(stopped.await(10, TimeUnit.SECONDS)).isTrue();
 		assertThat(container.isRunning()).isFalse();
 		assertThat(handled).containsExactly("1");
-		assertThat(container.getCounters().handled()).isOne();
+		await().untilAsserted(() -> assertThat(container.getCounters().handled()).isOne());
 		container.start();
 		await().until(() -> this.fixture.isDrained("slow_stop"));
 		assertThat(handled).containsExactly("1", "2", "3");
@@ -135,7 +135,7 @@ class ContainerLifecycleTests {
 		assertThat(entered.await(10, TimeUnit.SECONDS)).isTrue();
 		assertThat(time(container::stop)).isBetween(Duration.ofMillis(200), Duration.ofMillis(1200));
 		assertThat(container.isRunning()).isFalse();
-		assertThat(container.getCounters().handled()).isOne();
+		await().untilAsserted(() -> assertThat(container.getCounters().handled()).isOne());
 		assertThat(this.fixture.pendingRetries("hanging")).isZero();
 		assertThat(output).contains("was interrupted. The message comes again");
 		hang.set(false);
@@ -172,7 +172,7 @@ class ContainerLifecycleTests {
 		assertThat(time(container::stop)).isLessThan(Duration.ofMillis(200));
 		mayLeave.countDown();
 		await().until(() -> !container.isRunning());
-		assertThat(container.getCounters().handled()).isOne();
+		await().untilAsserted(() -> assertThat(container.getCounters().handled()).isOne());
 		assertThat(this.fixture.isDrained("stubborn")).isTrue();
 	}
 
@@ -189,7 +189,7 @@ class ContainerLifecycleTests {
 		container.start();
 		await().until(() -> !container.isRunning());
 		assertThat(handled).containsExactly("1");
-		assertThat(container.getCounters().handled()).isOne();
+		await().untilAsserted(() -> assertThat(container.getCounters().handled()).isOne());
 	}
 
 	@Test
@@ -212,12 +212,12 @@ class ContainerLifecycleTests {
 		await().until(() -> this.fixture.events(ListenerContainerPausedEvent.class).size() == 1);
 		assertThat(container.isRunning()).isTrue();
 		assertThat(handled).containsExactly("1");
-		assertThat(container.getCounters().handled()).isOne();
+		await().untilAsserted(() -> assertThat(container.getCounters().handled()).isOne());
 		container.resume();
 		await().until(() -> this.fixture.isDrained("paused"));
 		assertThat(container.isPaused()).isFalse();
 		assertThat(handled).containsExactly("1", "2", "3");
-		assertThat(this.fixture.events(ListenerContainerResumedEvent.class)).hasSize(1);
+		await().untilAsserted(() -> assertThat(this.fixture.events(ListenerContainerResumedEvent.class)).hasSize(1));
 	}
 
 	@Test

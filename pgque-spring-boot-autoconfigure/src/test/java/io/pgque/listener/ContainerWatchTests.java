@@ -76,7 +76,7 @@ class ContainerWatchTests {
 		assertThat(output).contains("max-handling-time is 200 ms. It is at:").contains("ContainerWatchTests");
 		mayLeave.countDown();
 		await().until(() -> this.fixture.isDrained("stuck"));
-		assertThat(container.getCounters().handled()).isEqualTo(3);
+		await().untilAsserted(() -> assertThat(container.getCounters().handled()).isEqualTo(3));
 	}
 
 	@ParameterizedTest
@@ -100,8 +100,8 @@ class ContainerWatchTests {
 		await().until(() -> calls.get() == 1);
 		second.start();
 		await().until(() -> bySecond.equals(List.of("1", "2")));
-		assertThat(this.fixture.events(HandlerStuckEvent.class)).singleElement()
-			.satisfies((event) -> assertThat(event.isHandedOver()).isTrue());
+		await().untilAsserted(() -> assertThat(this.fixture.events(HandlerStuckEvent.class)).singleElement()
+			.satisfies((event) -> assertThat(event.isHandedOver()).isTrue()));
 		mayLeave.countDown();
 		await().until(() -> first.getCounters().staleSettles() == 1);
 		second.stop();
@@ -117,8 +117,9 @@ class ContainerWatchTests {
 		});
 		container.start();
 		await().until(() -> this.fixture.events(ListenerContainerIdleEvent.class).size() >= 2);
-		assertThat(this.fixture.events(ListenerContainerIdleEvent.class).get(1).getIdleTime())
-			.isGreaterThanOrEqualTo(Duration.ofMillis(400));
+		await()
+			.untilAsserted(() -> assertThat(this.fixture.events(ListenerContainerIdleEvent.class).get(1).getIdleTime())
+				.isGreaterThanOrEqualTo(Duration.ofMillis(400)));
 		assertThat(this.fixture.events(ListenerContainerNoLongerIdleEvent.class)).isEmpty();
 		this.fixture.send("idle_events", 3);
 		await().until(() -> this.fixture.events(ListenerContainerNoLongerIdleEvent.class).size() == 1);

@@ -179,10 +179,10 @@ class CooperativeContainerTests {
 		await().until(() -> !container.isPaused());
 		assertThat(time(container::stop)).isLessThan(Duration.ofSeconds(1));
 		assertThat(container.isRunning()).isFalse();
-		assertThat(this.fixture.events(ListenerContainerStartedEvent.class)).hasSize(1);
-		assertThat(this.fixture.events(ListenerContainerPausedEvent.class)).hasSize(1);
-		assertThat(this.fixture.events(ListenerContainerResumedEvent.class)).hasSize(1);
-		assertThat(this.fixture.events(ListenerContainerStoppedEvent.class)).hasSize(1);
+		await().untilAsserted(() -> assertThat(this.fixture.events(ListenerContainerStartedEvent.class)).hasSize(1));
+		await().untilAsserted(() -> assertThat(this.fixture.events(ListenerContainerPausedEvent.class)).hasSize(1));
+		await().untilAsserted(() -> assertThat(this.fixture.events(ListenerContainerResumedEvent.class)).hasSize(1));
+		await().untilAsserted(() -> assertThat(this.fixture.events(ListenerContainerStoppedEvent.class)).hasSize(1));
 		assertThat(members("coop_life")).isZero();
 		assertThat(this.fixture.client.sharing().consumerMode("coop_life", ListenerFixture.CONSUMER).kind())
 			.isEqualTo(Kind.NORMAL);

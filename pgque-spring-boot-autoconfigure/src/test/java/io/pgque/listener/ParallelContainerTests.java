@@ -69,8 +69,8 @@ class ParallelContainerTests {
 		await().until(() -> this.fixture.isDrained("parallel"));
 		assertThat(handled).containsExactlyInAnyOrderElementsOf(sent);
 		assertThat(most).hasValue(4);
-		assertThat(container.getCounters().batchesSettled()).isOne();
-		assertThat(container.getCounters().handled()).isEqualTo(40);
+		await().untilAsserted(() -> assertThat(container.getCounters().batchesSettled()).isOne());
+		await().untilAsserted(() -> assertThat(container.getCounters().handled()).isEqualTo(40));
 	}
 
 	@Test
@@ -113,7 +113,7 @@ class ParallelContainerTests {
 		await().until(() -> container.getCounters().batchesSettled() == 1);
 		assertThat(handled).hasSize(40);
 		assertThat(this.fixture.pendingRetries("parallel_failures")).isEqualTo(10);
-		assertThat(container.getCounters().retried()).isEqualTo(10);
+		await().untilAsserted(() -> assertThat(container.getCounters().retried()).isEqualTo(10));
 	}
 
 	@Test

@@ -92,8 +92,8 @@ class PartitionedContainerTests {
 		});
 		assertThat(byKey.values().stream().mapToInt(List::size).sum()).isEqualTo(sent.get());
 		assertThat(containers).allSatisfy((container) -> assertThat(container.getCounters().staleSettles()).isZero());
-		assertThat(this.fixture.events(ConsumerLeaseAcquiredEvent.class))
-			.allSatisfy((event) -> assertThat(event.getSlot()).isBetween(0, 3));
+		await().untilAsserted(() -> assertThat(this.fixture.events(ConsumerLeaseAcquiredEvent.class))
+			.allSatisfy((event) -> assertThat(event.getSlot()).isBetween(0, 3)));
 	}
 
 	@Test
@@ -157,8 +157,8 @@ class PartitionedContainerTests {
 		assertThat(time(container::stop)).isLessThan(Duration.ofSeconds(1));
 		assertThat(container.isRunning()).isFalse();
 		assertThat(distribution("slot_life")).isEmpty();
-		assertThat(this.fixture.events(ListenerContainerStartedEvent.class)).hasSize(1);
-		assertThat(this.fixture.events(ListenerContainerStoppedEvent.class)).hasSize(1);
+		await().untilAsserted(() -> assertThat(this.fixture.events(ListenerContainerStartedEvent.class)).hasSize(1));
+		await().untilAsserted(() -> assertThat(this.fixture.events(ListenerContainerStoppedEvent.class)).hasSize(1));
 		await().until(() -> Thread.getAllStackTraces()
 			.keySet()
 			.stream()

@@ -103,7 +103,8 @@ class StubbornFailureTests {
 		await().until(() -> handled.size() == 2);
 		await().until(() -> this.fixture.pendingRetries("stuck") == 1);
 		assertThat(handled).containsExactly("1", "3");
-		assertThat(container.getCounters().batchesAborted()).isEqualTo(BatchRun.StubbornMessages.MAX_ABORTS);
+		await().untilAsserted(() -> assertThat(container.getCounters().batchesAborted())
+			.isEqualTo(BatchRun.StubbornMessages.MAX_ABORTS));
 	}
 
 	@Test
