@@ -29,7 +29,7 @@ class CooperativeRaceTests {
 
 	private static final String RECEIVE = "select batch_id from pgque.receive_coop(?, 'group', ?)";
 
-	private static final String RECEIVE_BATCH = "pgque.receive_coop_batch(?, 'group', ?, 1000, 100000, '50 ms')";
+	private static final String RECEIVE_BATCH = "pgque.receive_coop_batch(?, 'group', ?, 100000, 100000000, '50 ms')";
 
 	private final ConcurrentLinkedQueue<Long> sent = new ConcurrentLinkedQueue<>();
 
@@ -317,7 +317,7 @@ class CooperativeRaceTests {
 				session.run("select * from pgque.tick_now()");
 				session.commit();
 				ReceivedBatch batch = ReceivedBatch.receive(session,
-						"pgque.receive_coop_batch(?, 'group', 'last', 1000, 1000000, '0')", this.queue);
+						"pgque.receive_coop_batch(?, 'group', 'last', 100000, 100000000, '0')", this.queue);
 				session.commit();
 				if (batch == null) {
 					idle++;

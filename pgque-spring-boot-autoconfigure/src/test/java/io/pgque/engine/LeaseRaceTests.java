@@ -195,7 +195,7 @@ class LeaseRaceTests {
 	}
 
 	private @Nullable ReceivedBatch receive(Session session, String instance, long epoch) throws SQLException {
-		return ReceivedBatch.receive(session, "pgque.receive_leased(?, 'c', ?, ?, 1000, 1000000)", this.queue, instance,
+		return ReceivedBatch.receive(session, "pgque.receive_leased(?, 'c', ?, ?, 100000, 100000000)", this.queue, instance,
 				epoch);
 	}
 
@@ -207,7 +207,7 @@ class LeaseRaceTests {
 		try (Session session = Session.autoCommit(this.database)) {
 			for (int idle = 0; idle < 3; idle++) {
 				this.calls.redeliver(this.queue);
-				ReceivedBatch batch = ReceivedBatch.receive(session, "pgque.receive_batch(?, 'c', 1000, 1000000)",
+				ReceivedBatch batch = ReceivedBatch.receive(session, "pgque.receive_batch(?, 'c', 100000, 100000000)",
 						this.queue);
 				if (batch != null) {
 					idle = 0;

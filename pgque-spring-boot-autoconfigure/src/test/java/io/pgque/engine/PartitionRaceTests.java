@@ -176,7 +176,7 @@ class PartitionRaceTests {
 			}
 			for (int i = 0; i < 3; i++) {
 				ReceivedBatch batch = ReceivedBatch.receive(this.session,
-						"pgque.receive_partitioned(?, 'c', ?, ?, ?, 1000)", queue, slot, n, this.name);
+						"pgque.receive_partitioned(?, 'c', ?, ?, ?, 100000)", queue, slot, n, this.name);
 				if (batch == null) {
 					return;
 				}
@@ -205,7 +205,7 @@ class PartitionRaceTests {
 		}
 
 		private void workAsPlainConsumer() throws SQLException {
-			ReceivedBatch batch = ReceivedBatch.receive(this.session, "pgque.receive_batch(?, 'c', 100, 100000)",
+			ReceivedBatch batch = ReceivedBatch.receive(this.session, "pgque.receive_batch(?, 'c', 100000, 100000000)",
 					PartitionRaceTests.this.queue);
 			if (batch != null) {
 				List<Long> failed = batch.events().stream().filter((event) -> this.random.nextInt(10) == 0).toList();
