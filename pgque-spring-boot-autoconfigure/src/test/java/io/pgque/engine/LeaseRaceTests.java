@@ -195,8 +195,8 @@ class LeaseRaceTests {
 	}
 
 	private @Nullable ReceivedBatch receive(Session session, String instance, long epoch) throws SQLException {
-		return ReceivedBatch.receive(session, "pgque.receive_leased(?, 'c', ?, ?, 100000, 100000000)", this.queue, instance,
-				epoch);
+		return ReceivedBatch.receive(session, "pgque.receive_leased(?, 'c', ?, ?, 100000, 100000000)", this.queue,
+				instance, epoch);
 	}
 
 	/**

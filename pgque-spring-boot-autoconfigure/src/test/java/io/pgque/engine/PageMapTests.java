@@ -127,6 +127,11 @@ class PageMapTests {
 				read.addAll(ids(batch, page));
 			}
 			assertThat(read).isEqualTo(expected);
+			// Many rows at once are found by their places too.
+			assertThat(this.engine.messages("select * from pgque.receive(?, 'c', null)", queue))
+				.isEqualTo(this.engine.messages("select * from pgque.receive(?, 'c', 10000)", queue))
+				.extracting(Message::id)
+				.isEqualTo(expected);
 			sizes.add(read.size());
 			this.engine.ack(batch);
 		}
