@@ -228,8 +228,10 @@ class SharedConsumerProcessTests {
 		if (this.mode != ListenerMode.COOPERATIVE) {
 			assertThat(outOfOrder()).as("out of order, except what was in flight when its owner was frozen")
 				.isLessThanOrEqualTo(inFlight);
+			// Frozen before its first statement, a handler begins in the middle of one of
+			// its successor's: two of them.
 			assertThat(overlapping()).as("handled while another instance was at it, except the same")
-				.isLessThanOrEqualTo(inFlight);
+				.isLessThanOrEqualTo(2 * inFlight);
 		}
 		assertThat(this.database.value(Integer.class, "select count(*)::int from pgque.dead_letters(null, 1000)"))
 			.isZero();
