@@ -181,7 +181,7 @@ final class BatchRun {
 	private @Nullable BatchEnd retry(PgqueMessage message, Outcome.Failed failed, Duration delay) {
 		// What others share is counted once, and a type that nobody takes tells nothing.
 		FailureBrake.Pause pause = (failed.echo() || failed.failure() instanceof UnknownEventTypeException) ? null
-				: this.brake.failed(message.id());
+				: this.brake.failed(message.id(), message.deliveryAttempt() > 1 && !failed.together());
 		if (pause == null || pause.counted()) {
 			log(message, failed, "it comes again in " + text(delay) + " unless that was its last attempt");
 			this.completer.retry(message, delay, FailureReason.of(failed.failure()));

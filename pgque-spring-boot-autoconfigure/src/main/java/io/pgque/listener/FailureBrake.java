@@ -37,10 +37,16 @@ final class FailureBrake {
 	}
 
 	/**
-	 * Note a failure that is to be retried.
+	 * Note a failure that is to be retried. Redeliveries come together, and each has
+	 * failed before: that they fail again in a row says nothing about the others, unless
+	 * everything fails already.
+	 * @param redelivered whether the message, handed over alone, has failed before
 	 * @return the pause that is due, {@code null} to go on
 	 */
-	@Nullable Pause failed(long messageId) {
+	@Nullable Pause failed(long messageId, boolean redelivered) {
+		if (redelivered && this.pauses == 0) {
+			return null;
+		}
 		this.failures++;
 		if (this.threshold == 0 || this.failures < this.threshold) {
 			return null;

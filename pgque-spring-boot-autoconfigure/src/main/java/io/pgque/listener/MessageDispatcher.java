@@ -217,7 +217,7 @@ class MessageDispatcher {
 	 * Ask the error handler about a message.
 	 */
 	Outcome failed(Exception failure, PgqueMessage message) {
-		return new Outcome.Failed(failure, action(failure, message, false), false);
+		return new Outcome.Failed(failure, action(failure, message, false), false, false);
 	}
 
 	/**
@@ -225,7 +225,7 @@ class MessageDispatcher {
 	 * @param first whether it is the first of them
 	 */
 	Outcome failedTogether(Exception failure, PgqueMessage message, boolean first) {
-		return new Outcome.Failed(failure, action(failure, message, true), !first);
+		return new Outcome.Failed(failure, action(failure, message, true), true, !first);
 	}
 
 	private FailureAction action(Exception failure, PgqueMessage message, boolean wholeBatch) {

@@ -36,10 +36,12 @@ sealed interface Outcome {
 	 *
 	 * @param failure what was thrown
 	 * @param action what is to be done
+	 * @param together whether it failed with others that were handed over with it, none
+	 * of which need be to blame
 	 * @param echo whether it only shares the failure of a message before it, which was
 	 * told already
 	 */
-	record Failed(Exception failure, FailureAction action, boolean echo) implements Outcome {
+	record Failed(Exception failure, FailureAction action, boolean together, boolean echo) implements Outcome {
 	}
 
 	/**

@@ -110,6 +110,23 @@ class FailureBrakeTests {
 	}
 
 	@Test
+	void redeliveriesThatFailAgainInARowAreNoReasonToPause() {
+		this.fixture.properties.setFailureBrakeThreshold(3);
+		this.fixture.errorHandler = (failure, message, context) -> FailureAction.retry(Duration.ZERO);
+		var container = this.fixture.container("declined", (message) -> {
+			if (Integer.parseInt(message.payload()) % 2 == 0) {
+				throw new IllegalStateException("declined");
+			}
+		});
+		this.fixture.send("declined", 20);
+		container.start();
+		await().until(() -> this.fixture.pendingRetries("declined") == 10);
+		this.fixture.retryNow("declined");
+		await().untilAsserted(() -> assertThat(container.getCounters().retried()).isEqualTo(20));
+		assertThat(container.getCounters().batchesAborted()).isZero();
+	}
+
+	@Test
 	void whatIsDoneIsSettledAndPausesGrow() {
 		List<String> handled = new CopyOnWriteArrayList<>();
 		this.fixture.properties.setFailureBrakeThreshold(3);
