@@ -224,7 +224,8 @@ class ContainerDeliveryTests {
 		this.fixture.send("broken_handler", 1);
 		container.start();
 		await().until(() -> this.fixture.deadLetters("broken_handler") == 1);
-		assertThat(output).contains("The error handler of listener 'broken_handler.consumer'", "broken handler");
+		await().untilAsserted(() -> assertThat(output)
+			.contains("The error handler of listener 'broken_handler.consumer'", "broken handler"));
 	}
 
 	@Test
@@ -325,7 +326,7 @@ class ContainerDeliveryTests {
 		container.start();
 		await().until(() -> container.getCounters().staleSettles() == 1);
 		assertThat(this.fixture.pendingRetries("stale")).isZero();
-		assertThat(output).contains("was no longer open when it was to be settled");
+		await().untilAsserted(() -> assertThat(output).contains("was no longer open when it was to be settled"));
 		this.fixture.send("stale", 1);
 		await().until(() -> this.fixture.pendingRetries("stale") == 1);
 		assertThat(container.getCounters().handled()).isZero();
@@ -344,7 +345,7 @@ class ContainerDeliveryTests {
 		await().until(() -> this.fixture.isDrained("bad_events"));
 		container.stop();
 		assertThat(container.isRunning()).isFalse();
-		assertThat(output).contains("A listener of MessageDeadLetteredEvent[");
+		await().untilAsserted(() -> assertThat(output).contains("A listener of MessageDeadLetteredEvent["));
 	}
 
 	@Test
@@ -450,7 +451,8 @@ class ContainerDeliveryTests {
 		await().untilAsserted(() -> assertThat(container.getCounters().handled()).isOne());
 		assertThat(this.fixture.pendingRetries("unknown_fail")).isZero();
 		assertThat(this.fixture.isDrained("unknown_fail")).isFalse();
-		assertThat(output).contains("Stopping listener 'unknown_fail.consumer'", "takes event type 'strange'");
+		await().untilAsserted(() -> assertThat(output).contains("Stopping listener 'unknown_fail.consumer'",
+				"takes event type 'strange'"));
 	}
 
 	private DefaultPgqueMessageListenerContainer unknownType(String queue) {

@@ -169,8 +169,8 @@ class ContainerLeaseTests {
 		await().until(() -> this.fixture.events(ConsumerLeaseLostEvent.class).size() == 1);
 		await().untilAsserted(() -> assertThat(this.fixture.events(ConsumerLeaseLostEvent.class)).singleElement()
 			.satisfies((event) -> assertThat(event.getSource()).isSameAs(first)));
-		assertThat(output).contains("The lease of listener 'silent.consumer'")
-			.contains("was no longer open when it was to be settled");
+		await().untilAsserted(() -> assertThat(output).contains("The lease of listener 'silent.consumer'")
+			.contains("was no longer open when it was to be settled"));
 		await().untilAsserted(() -> assertThat(second.getCounters().handled()).isEqualTo(5));
 		assertThat(first.getCounters().handled()).isZero();
 		second.stop();
@@ -338,7 +338,8 @@ class ContainerLeaseTests {
 		outage.begin();
 		assertThat(time(container::stop)).isLessThan(Duration.ofSeconds(2));
 		assertThat(container.isRunning()).isFalse();
-		assertThat(output).contains("could not be given up; another instance takes it over within PT15S");
+		await().untilAsserted(() -> assertThat(output)
+			.contains("could not be given up; another instance takes it over within PT15S"));
 	}
 
 	@Test

@@ -137,7 +137,7 @@ class ContainerLifecycleTests {
 		assertThat(container.isRunning()).isFalse();
 		await().untilAsserted(() -> assertThat(container.getCounters().handled()).isOne());
 		assertThat(this.fixture.pendingRetries("hanging")).isZero();
-		assertThat(output).contains("was interrupted. The message comes again");
+		await().untilAsserted(() -> assertThat(output).contains("was interrupted. The message comes again"));
 		hang.set(false);
 		container.start();
 		await().until(() -> this.fixture.isDrained("hanging"));
@@ -166,7 +166,7 @@ class ContainerLifecycleTests {
 		assertThat(entered.await(10, TimeUnit.SECONDS)).isTrue();
 		assertThat(time(container::stop)).isLessThan(Duration.ofMillis(1500));
 		assertThat(container.isRunning()).isTrue();
-		assertThat(output).contains("has not ended within the shutdown timeout");
+		await().untilAsserted(() -> assertThat(output).contains("has not ended within the shutdown timeout"));
 		assertThatIllegalStateException().isThrownBy(container::start);
 		// A second stop has no patience left.
 		assertThat(time(container::stop)).isLessThan(Duration.ofMillis(200));

@@ -73,7 +73,8 @@ class ContainerWatchTests {
 			assertThat(event.isHandedOver()).isFalse();
 		});
 		await().during(Duration.ofMillis(500)).until(() -> this.fixture.events(HandlerStuckEvent.class).size() == 1);
-		assertThat(output).contains("max-handling-time is 200 ms. It is at:").contains("ContainerWatchTests");
+		await().untilAsserted(() -> assertThat(output).contains("max-handling-time is 200 ms. It is at:")
+			.contains("ContainerWatchTests"));
 		mayLeave.countDown();
 		await().until(() -> this.fixture.isDrained("stuck"));
 		await().untilAsserted(() -> assertThat(container.getCounters().handled()).isEqualTo(3));

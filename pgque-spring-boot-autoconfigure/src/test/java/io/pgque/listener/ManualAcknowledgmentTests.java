@@ -81,7 +81,8 @@ class ManualAcknowledgmentTests {
 		assertThat(this.handled).startsWith("1", "2", "3", "4", "3", "4", "3").endsWith("3", "4");
 		assertThat(container.getCounters().retried()).isZero();
 		await().untilAsserted(() -> assertThat(container.getCounters().handled()).isEqualTo(4));
-		assertThat(output).contains("2 messages of batch ").contains("were not acknowledged; they come again");
+		await().untilAsserted(() -> assertThat(output).contains("2 messages of batch ")
+			.contains("were not acknowledged; they come again"));
 	}
 
 	@Test

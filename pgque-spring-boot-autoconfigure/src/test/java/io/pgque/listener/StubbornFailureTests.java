@@ -72,7 +72,7 @@ class StubbornFailureTests {
 		container.start();
 		await().until(() -> container.getCounters().retried() == 1);
 		assertThat(this.fixture.pendingRetries("no_answer")).isOne();
-		assertThat(output).contains("It returned null instead of an action");
+		await().untilAsserted(() -> assertThat(output).contains("It returned null instead of an action"));
 	}
 
 	@Test

@@ -152,7 +152,7 @@ class WakeupListenerTests {
 		this.fixture.send("terminated", "type", "payload");
 		await().atMost(Duration.ofSeconds(2)).until(() -> handled.get() == 2);
 		assertThat(count(output, "Listening for notifications failed")).isOne();
-		assertThat(output).contains("Listening for notifications works again");
+		await().untilAsserted(() -> assertThat(output).contains("Listening for notifications works again"));
 	}
 
 	@Test
