@@ -28,12 +28,16 @@ class DocumentationTests {
 
 	private static final Pattern LINK = Pattern.compile("]\\(([^)#]+)(#[^)]*)?\\)");
 
-	@ParameterizedTest
-	@MethodSource("pages")
-	void javaIsTheCompiledQuickStart(Path page) throws IOException {
+	/**
+	 * What a newcomer copies. The guides show excerpts, with the parts left out that are
+	 * not their subject.
+	 */
+	@Test
+	void javaOfTheReadmeIsTheCompiledQuickStart() throws IOException {
 		String source = Files.readString(Path.of("src/test/java/io/pgque/readme/QuickStart.java"));
 		List<String> compiled = find(REGION, source).map(DocumentationTests::withoutIndentation).toList();
-		List<String> shown = find(JAVA_BLOCK, Files.readString(page)).map(DocumentationTests::withoutIndentation)
+		List<String> shown = find(JAVA_BLOCK, Files.readString(ROOT.resolve("README.md")))
+			.map(DocumentationTests::withoutIndentation)
 			.toList();
 		assertThat(compiled).containsAll(shown);
 	}

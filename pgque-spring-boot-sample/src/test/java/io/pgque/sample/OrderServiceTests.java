@@ -169,7 +169,7 @@ class OrderServiceTests {
 			textBlock = """
 					GET  | /orders/987654321             |                                     | 404 | There is no order 987654321
 					PUT  | /orders/987654321/card        | {"card":"new"}                      | 404 | There is no order 987654321
-					POST | /dead-letters/987654321/replay|                                     | 404 | dead letter entry not found: 987654321
+					POST | /dead-letters/987654321/replay|                                     | 404 | There is no dead letter 987654321
 					GET  | /orders/abc                   |                                     | 400 | Failed to convert 'id' with value: 'abc'
 					POST | /orders                       | {"total":1}                         | 400 | customer must not be blank
 					POST | /orders                       | {"customer":" ","total":1}          | 400 | customer must not be blank
