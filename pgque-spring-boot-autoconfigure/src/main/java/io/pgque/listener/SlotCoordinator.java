@@ -170,7 +170,7 @@ final class SlotCoordinator implements Runnable {
 		}
 		catch (RuntimeException ex) {
 			logger.warn("The slots of " + this.parts.identity()
-					+ " could not be left to other instances; they take them " + "over within "
+					+ " could not be left to other instances; they take them over within "
 					+ this.properties.getLeaseDuration() + ", or as soon as the heartbeat has left them: " + ex);
 			this.pulse.releaseLater(this::leave);
 		}

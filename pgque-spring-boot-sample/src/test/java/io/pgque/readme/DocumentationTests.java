@@ -3,6 +3,7 @@ package io.pgque.readme;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -23,21 +24,21 @@ class DocumentationTests {
 	private static final Pattern JAVA_BLOCK = Pattern.compile("^```java\\R(.*?)^```",
 			Pattern.MULTILINE | Pattern.DOTALL);
 
-	private static final Pattern REGION = Pattern.compile("// begin README\\R(.*?)[ \\t]*// end README",
-			Pattern.DOTALL);
+	private static final Pattern REGION = Pattern
+		.compile("// begin (?:README|guide)\\R(.*?)[ \\t]*// end (?:README|guide)", Pattern.DOTALL);
 
 	private static final Pattern LINK = Pattern.compile("]\\(([^)#]+)(#[^)]*)?\\)");
 
-	/**
-	 * What a newcomer copies. The guides show excerpts, with the parts left out that are
-	 * not their subject.
-	 */
-	@Test
-	void javaOfTheReadmeIsTheCompiledQuickStart() throws IOException {
-		String source = Files.readString(Path.of("src/test/java/io/pgque/readme/QuickStart.java"));
-		List<String> compiled = find(REGION, source).map(DocumentationTests::withoutIndentation).toList();
-		List<String> shown = find(JAVA_BLOCK, Files.readString(ROOT.resolve("README.md")))
-			.map(DocumentationTests::withoutIndentation)
+	@ParameterizedTest
+	@MethodSource("pages")
+	void javaIsCompiled(Path page) throws IOException {
+		List<String> compiled = new ArrayList<>();
+		for (String source : List.of("src/test/java/io/pgque/readme/QuickStart.java",
+				"../pgque-spring-boot-autoconfigure/src/test/java/io/pgque/readme/Guides.java")) {
+			find(REGION, Files.readString(Path.of(source))).map(DocumentationTests::withoutIndentation)
+				.forEach(compiled::add);
+		}
+		List<String> shown = find(JAVA_BLOCK, Files.readString(page)).map(DocumentationTests::withoutIndentation)
 			.toList();
 		assertThat(compiled).containsAll(shown);
 	}
@@ -67,10 +68,11 @@ class DocumentationTests {
 	}
 
 	/**
-	 * Tabs of the source are spaces in the documentation.
+	 * Tabs of the source are spaces in the documentation, and what is nested in the
+	 * source stands alone there.
 	 */
 	private static String withoutIndentation(String code) {
-		return code.replace("\t", "  ").stripTrailing().stripIndent();
+		return code.replace("\t", "  ").stripTrailing().stripIndent().replace("static class", "class");
 	}
 
 }
