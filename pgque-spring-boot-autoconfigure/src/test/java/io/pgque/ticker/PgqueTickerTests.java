@@ -203,8 +203,10 @@ class PgqueTickerTests {
 
 	@Test
 	void servesCommitThatMetABusyQueue() throws SQLException {
-		long before = lastTick();
 		start(settings(NEVER));
+		// Else the tick of the start may come between the two events.
+		awaitFirstPass();
+		long before = lastTick();
 		try (Connection other = this.database.connect(); Statement statement = other.createStatement()) {
 			this.client.send(this.queue, "t", "first", EventExtras.NONE);
 			other.setAutoCommit(false);
