@@ -64,6 +64,8 @@ final class BatchCompleter {
 
 	private long skipped;
 
+	private final Runnable countHandled = () -> this.handled++;
+
 	BatchCompleter(PgqueClient client, ListenerIdentity identity, ContainerEvents events, CounterBoard counters,
 			long batchId) {
 		this.client = client;
@@ -85,7 +87,7 @@ final class BatchCompleter {
 	}
 
 	void handled(PgqueMessage message) {
-		done(message.id(), () -> this.handled++);
+		done(message.id(), this.countHandled);
 	}
 
 	void skipped(PgqueMessage message) {
@@ -98,7 +100,7 @@ final class BatchCompleter {
 	void handledBefore(long messageId) {
 		for (Long open : this.window) {
 			if (open < messageId) {
-				this.doneInWindow.putIfAbsent(open, () -> this.handled++);
+				this.doneInWindow.putIfAbsent(open, this.countHandled);
 			}
 		}
 		advance();
@@ -142,20 +144,31 @@ final class BatchCompleter {
 	}
 
 	private void done(long messageId, Runnable count) {
-		this.doneInWindow.put(messageId, count);
+		Long first = this.window.peek();
+		if (first != null && first == messageId) {
+			remove(first, count);
+		}
+		else {
+			this.doneInWindow.put(messageId, count);
+		}
 		advance();
 	}
 
 	private void advance() {
-		Long next = this.window.peek();
-		Runnable nextCount = this.doneInWindow.remove(next);
-		while (next != null && nextCount != null) {
-			nextCount.run();
-			this.lastDone = next;
-			this.window.remove();
-			next = this.window.peek();
-			nextCount = this.doneInWindow.remove(next);
+		while (!this.doneInWindow.isEmpty() && !this.window.isEmpty()) {
+			Long first = this.window.peek();
+			Runnable count = this.doneInWindow.remove(first);
+			if (count == null) {
+				return;
+			}
+			remove(first, count);
 		}
+	}
+
+	private void remove(Long first, Runnable count) {
+		count.run();
+		this.lastDone = first;
+		this.window.remove();
 	}
 
 	/**

@@ -22,18 +22,14 @@ final class HandedBatch implements PgqueBatch {
 
 	private final List<PgqueMessage> messages;
 
-	private final Set<Long> ids;
-
 	private final BatchRun run;
 
 	private final ReentrantLock lock = new ReentrantLock();
 
-	private final Map<Long, Told> told = new HashMap<>();
-
 	/**
-	 * Outcomes of messages that were handed over before.
+	 * What the handler has told; most never tell anything.
 	 */
-	private final Map<Long, Earlier> earlier = new LinkedHashMap<>();
+	private @Nullable Tellings tellings;
 
 	private boolean acknowledged;
 
@@ -41,7 +37,6 @@ final class HandedBatch implements PgqueBatch {
 
 	HandedBatch(List<PgqueMessage> messages, BatchRun run) {
 		this.messages = List.copyOf(messages);
-		this.ids = messages.stream().map(PgqueMessage::id).collect(Collectors.toSet());
 		this.run = run;
 	}
 
@@ -92,17 +87,26 @@ final class HandedBatch implements PgqueBatch {
 		this.lock.lock();
 		try {
 			requireOpen();
-			if (this.ids.contains(message.id())) {
-				this.told.put(message.id(), outcome);
+			Tellings tellings = tellings();
+			if (tellings.ids().contains(message.id())) {
+				tellings.told().put(message.id(), outcome);
 				return;
 			}
 			Assert.isTrue(outcome.outcome() instanceof Outcome.Decided && this.run.isOpen(message), () -> "Message "
 					+ message.id() + " is none of those that the handler was given, " + "or has its outcome already");
-			this.earlier.put(message.id(), new Earlier(message, outcome.outcome()));
+			tellings.earlier().put(message.id(), new Earlier(message, outcome.outcome()));
 		}
 		finally {
 			this.lock.unlock();
 		}
+	}
+
+	private Tellings tellings() {
+		if (this.tellings == null) {
+			this.tellings = new Tellings(this.messages.stream().map(PgqueMessage::id).collect(Collectors.toSet()),
+					new HashMap<>(), new LinkedHashMap<>());
+		}
+		return this.tellings;
 	}
 
 	private void requireOpen() {
@@ -114,14 +118,18 @@ final class HandedBatch implements PgqueBatch {
 	 * nothing any more.
 	 */
 	void close() {
+		Tellings tellings;
 		this.lock.lock();
 		try {
 			this.closed = true;
+			tellings = this.tellings;
 		}
 		finally {
 			this.lock.unlock();
 		}
-		this.earlier.values().forEach((told) -> this.run.note(told.message(), told.outcome()));
+		if (tellings != null) {
+			tellings.earlier().values().forEach((told) -> this.run.note(told.message(), told.outcome()));
+		}
 		if (this.acknowledged) {
 			this.run.acknowledgeBefore(this.messages.get(0).id());
 		}
@@ -135,7 +143,18 @@ final class HandedBatch implements PgqueBatch {
 	 * Return what the handler told about a message.
 	 */
 	@Nullable Told told(PgqueMessage message) {
-		return this.told.get(message.id());
+		Tellings tellings = this.tellings;
+		return (tellings != null) ? tellings.told().get(message.id()) : null;
+	}
+
+	/**
+	 * What a handler told.
+	 *
+	 * @param ids the messages that it was given
+	 * @param told about them
+	 * @param earlier about messages that were handed over before
+	 */
+	private record Tellings(Set<Long> ids, Map<Long, Told> told, Map<Long, Earlier> earlier) {
 	}
 
 	/**

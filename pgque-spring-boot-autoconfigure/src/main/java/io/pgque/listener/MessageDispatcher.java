@@ -24,6 +24,8 @@ class MessageDispatcher {
 
 	private final EventRoutes routes;
 
+	private final boolean batchListener;
+
 	private final UnknownTypePolicy unknownTypePolicy;
 
 	private final PgqueErrorHandler errorHandler;
@@ -47,6 +49,7 @@ class MessageDispatcher {
 			PgqueErrorHandler errorHandler) {
 		this.identity = identity;
 		this.routes = routes;
+		this.batchListener = routes.hasBatchListener();
 		this.unknownTypePolicy = unknownTypePolicy;
 		this.errorHandler = errorHandler;
 	}
@@ -61,6 +64,13 @@ class MessageDispatcher {
 
 	void setReplySender(@Nullable ReplySender replySender) {
 		this.replySender = replySender;
+	}
+
+	/**
+	 * Return whether a listener takes several messages at a time.
+	 */
+	boolean hasBatchListener() {
+		return this.batchListener;
 	}
 
 	/**

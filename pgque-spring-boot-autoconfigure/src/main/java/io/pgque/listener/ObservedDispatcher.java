@@ -40,7 +40,7 @@ final class ObservedDispatcher extends MessageDispatcher {
 			return outcome;
 		}
 		finally {
-			this.current.remove();
+			this.current.set(null);
 		}
 	}
 

@@ -34,6 +34,29 @@ final class SequentialDispatch implements DispatchStrategy {
 
 	@Override
 	public @Nullable BatchEnd dispatch(List<PgqueMessage> messages, BatchRun run) {
+		return this.dispatcher.hasBatchListener() ? collect(messages, run) : dispatchEach(messages, run);
+	}
+
+	private @Nullable BatchEnd dispatchEach(List<PgqueMessage> messages, BatchRun run) {
+		for (PgqueMessage message : messages) {
+			if (!this.control.beginHandling()) {
+				return BatchEnd.CONTINUE;
+			}
+			BatchEnd end;
+			try {
+				end = run.note(message, outcome(message, run));
+			}
+			finally {
+				this.control.begin(LoopControl.Activity.IDLE);
+			}
+			if (end != null) {
+				return end;
+			}
+		}
+		return null;
+	}
+
+	private @Nullable BatchEnd collect(List<PgqueMessage> messages, BatchRun run) {
 		Collected collected = new Collected(null, List.of());
 		for (PgqueMessage message : messages) {
 			if (!this.control.beginHandling()) {

@@ -1,6 +1,6 @@
 package io.pgque.observation;
 
-import java.util.LinkedHashMap;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -14,7 +14,8 @@ import org.slf4j.MDC;
  * Says in the log context which message is being handled: {@code pgque.queue},
  * {@code pgque.consumer}, {@code pgque.listener}, {@code pgque.batch} and, unless several
  * are handled together, {@code pgque.message}, {@code pgque.type} and
- * {@code pgque.attempt}.
+ * {@code pgque.attempt}. Afterwards the log context is what it was before, whatever
+ * handlers leave there.
  *
  * @since 0.1.0
  */
@@ -31,18 +32,16 @@ public class MdcHandlingObserver implements HandlingObserver {
 	@Override
 	public Handling begin(String listenerId, List<? extends ReceivedMessage> messages, Purpose purpose) {
 		return this.guard.call(() -> {
-			Map<String, @Nullable String> before = new LinkedHashMap<>();
-			keys(listenerId, messages).forEach((key, value) -> {
-				before.put(key, MDC.get(key));
-				MDC.put(key, value);
-			});
+			Map<String, String> before = MDC.getCopyOfContextMap();
+			Map<String, String> during = (before != null) ? new HashMap<>(before) : new HashMap<>();
+			addKeys(during, listenerId, messages);
+			MDC.setContextMap(during);
 			return new Restore(this.guard, before);
 		}, Handling.NONE);
 	}
 
-	private static Map<String, String> keys(String listenerId, List<? extends ReceivedMessage> messages) {
+	private static void addKeys(Map<String, String> keys, String listenerId, List<? extends ReceivedMessage> messages) {
 		ReceivedMessage first = messages.get(0);
-		Map<String, String> keys = new LinkedHashMap<>();
 		keys.put("pgque.queue", first.queue());
 		keys.put("pgque.consumer", first.consumer());
 		keys.put("pgque.listener", listenerId);
@@ -55,10 +54,9 @@ public class MdcHandlingObserver implements HandlingObserver {
 			keys.put("pgque.type", (type != null) ? type : "none");
 			keys.put("pgque.attempt", Integer.toString(first.deliveryAttempt()));
 		}
-		return keys;
 	}
 
-	private record Restore(ObservationGuard guard, Map<String, @Nullable String> before) implements Handling {
+	private record Restore(ObservationGuard guard, @Nullable Map<String, String> before) implements Handling {
 
 		@Override
 		public void failed(Throwable failure) {
@@ -66,14 +64,14 @@ public class MdcHandlingObserver implements HandlingObserver {
 
 		@Override
 		public void close() {
-			this.guard.run(() -> this.before.forEach((key, value) -> {
-				if (value != null) {
-					MDC.put(key, value);
+			this.guard.run(() -> {
+				if (this.before != null) {
+					MDC.setContextMap(this.before);
 				}
 				else {
-					MDC.remove(key);
+					MDC.clear();
 				}
-			}));
+			});
 		}
 
 	}

@@ -37,10 +37,12 @@ final class ObservationGuard {
 	}
 
 	void run(Runnable action) {
-		call(() -> {
+		try {
 			action.run();
-			return Boolean.TRUE;
-		}, Boolean.FALSE);
+		}
+		catch (RuntimeException | LinkageError | AssertionError ex) {
+			tell(ex);
+		}
 	}
 
 	private void tell(Throwable failure) {

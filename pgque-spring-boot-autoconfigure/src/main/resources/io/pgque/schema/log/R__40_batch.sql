@@ -522,7 +522,8 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_first bigint;
+    v_first  bigint;
+    v_beyond bigint;
 begin
     select t.tick_id into v_first from pgque.tick t
     where t.tick_queue = i_prev.tick_queue and t.tick_id > i_prev.tick_id and t.tick_event_slots <> 0
@@ -534,15 +535,27 @@ begin
         order by t.tick_id desc limit 1;
         return;
     end if;
-    select t.tick_id into tick_id
+    -- With a backlog the end is near, and the ticks beyond it are not read.
+    select t.tick_id into v_beyond
     from (
         select t.tick_id, t.tick_event_seq from pgque.tick t
-        where t.tick_queue = i_prev.tick_queue and t.tick_id >= v_first
+        where t.tick_queue = i_prev.tick_queue and t.tick_id > v_first
         order by t.tick_id limit i_max_rows
     ) t
-    where t.tick_event_seq <= i_prev.tick_event_seq + i_max_rows
-    order by t.tick_id desc limit 1;
-    tick_id := coalesce(tick_id, v_first);
+    where t.tick_event_seq > i_prev.tick_event_seq + i_max_rows
+    order by t.tick_id limit 1;
+    if v_beyond is not null then
+        select t.tick_id into tick_id from pgque.tick t
+        where t.tick_queue = i_prev.tick_queue and t.tick_id >= v_first and t.tick_id < v_beyond
+        order by t.tick_id desc limit 1;
+    else
+        select max(t.tick_id) into tick_id
+        from (
+            select t.tick_id from pgque.tick t
+            where t.tick_queue = i_prev.tick_queue and t.tick_id >= v_first
+            order by t.tick_id limit i_max_rows
+        ) t;
+    end if;
 end
 $$;
 
@@ -577,7 +590,8 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_sub pgque_internal.sub;
+    v_sub  pgque_internal.sub;
+    v_page text;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
     -- An idle consumer locks nothing, and so writes nothing.
@@ -589,15 +603,18 @@ begin
         raise exception 'consumer % is a slot of a partitioned consumer: receive it with receive_partitioned', i_consumer;
     end if;
     perform pgque_internal.refuse_shared(v_sub, i_queue, i_consumer);
-    return query select * from pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes, null);
+    v_page := pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes, null);
+    if v_page is not null then
+        return query execute v_page using i_max_rows, i_max_bytes;
+    end if;
 end
 $$;
 
--- Opens the next batch of a consumer whose row is locked, and reads its first page; see receive_batch.
+-- Opens the next batch of a consumer whose row is locked; see receive_batch.
 --   i_last_tick  tick not to go beyond; NULL: none
+--   result       query for its first page, with parameters as of page_query; NULL: nothing to do
 create or replace function pgque_internal.open_merged(i_sub bigint, i_max_rows integer, i_max_bytes bigint, i_last_tick bigint)
-returns table (msg_id bigint, batch_id bigint, type text, payload text, retry_count int4, created_at timestamptz,
-               extra1 text, extra2 text, extra3 text, extra4 text, more boolean)
+returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -607,6 +624,7 @@ declare
     v_end    record;
     v_tick   bigint;
     v_id     bigint;
+    v_page   text;
 begin
     select * into v_sub from pgque_internal.sub s where s.sub_no = i_sub;
     loop
@@ -617,11 +635,11 @@ begin
                 v_end := pgque_internal.merged_end_tick(pgque_internal.tick_at(v_sub, v_cursor.cur_last_tick), i_max_rows);
                 v_tick := least(v_end.tick_id, i_last_tick);
                 if v_end.tick_id is null or v_tick <= v_cursor.cur_last_tick then
-                    return;
+                    return null;
                 end if;
                 if v_end.no_events then
                     perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_tick, null, null, null);
-                    return;
+                    return null;
                 end if;
                 v_cursor.cur_next_tick := v_tick;
             end if;
@@ -629,10 +647,9 @@ begin
             perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick, v_id,
                                                  v_cursor.cur_prefix);
         end if;
-        return query execute pgque_internal.page_query(pgque_internal.find_batch(v_id, false), null)
-            using i_max_rows, i_max_bytes;
-        if found then
-            return;
+        v_page := pgque_internal.first_page_query(pgque_internal.find_batch(v_id, false), i_max_rows, i_max_bytes);
+        if v_page is not null then
+            return v_page;
         end if;
         -- Redeliveries to others, keys of other slots, or ticks made by hand: nothing of it is for this one.
         perform pgque_internal.close_batch(pgque_internal.find_batch(v_id, false));

@@ -39,6 +39,33 @@ as $$
     select pgque_internal.page_query(i_batch.batch_id, pgque_internal.batch_query(i_batch, i_after))
 $$;
 
+-- Query for the first page of an open batch, after a look at what the batch holds: one that fits into the page is
+-- read without counting its rows one by one, which costs more than reading them.
+--   i_max_rows, i_max_bytes  of the page, and the query's parameters
+--   result                   NULL: the batch holds nothing for its consumer
+create or replace function pgque_internal.first_page_query(i_batch pgque_internal.batch, i_max_rows integer, i_max_bytes bigint)
+returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_events text := pgque_internal.batch_query(i_batch, null);
+    v_rows   bigint;
+    v_bytes  bigint;
+begin
+    execute format('select count(*), sum(octet_length(e.ev_data)) from (%s limit $1::bigint + 1) e', v_events)
+    into v_rows, v_bytes using i_max_rows;
+    if v_rows = 0 then
+        return null;
+    end if;
+    if v_rows > i_max_rows or v_bytes >= i_max_bytes then
+        return pgque_internal.page_query(i_batch.batch_id, v_events);
+    end if;
+    return format('select ev_id, %s::bigint, ev_type, ev_data, ev_retry, ev_time, ev_extra1, ev_extra2, ev_extra3, ev_extra4, false'
+                  ' from (%s) e order by ev_id', i_batch.batch_id, v_events);
+end
+$$;
+
 -- Refuses a page without room for a row.
 create or replace function pgque_internal.check_page(i_max_rows integer, i_max_bytes bigint) returns void
 language plpgsql

@@ -174,6 +174,7 @@ as $$
 declare
     v_sub       pgque_internal.sub;
     v_last_tick bigint;
+    v_page      text;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
     v_sub := pgque_internal.find_sub(i_queue, i_consumer);
@@ -186,7 +187,10 @@ begin
     end if;
     v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
     perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
-    return query select * from pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes, v_last_tick);
+    v_page := pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes, v_last_tick);
+    if v_page is not null then
+        return query execute v_page using i_max_rows, i_max_bytes;
+    end if;
 end
 $$;
 

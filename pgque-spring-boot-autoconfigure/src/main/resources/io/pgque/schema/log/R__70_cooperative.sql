@@ -318,7 +318,9 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_sub bigint;
+    v_sub   bigint;
+    v_batch pgque_internal.batch;
+    v_page  text;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
     loop
@@ -326,13 +328,13 @@ begin
         if v_sub is null then
             return;
         end if;
-        return query execute
-            pgque_internal.page_query(pgque_internal.find_batch((pgque_internal.newest_cursor(v_sub)).cur_batch, false), null)
-            using i_max_rows, i_max_bytes;
-        if found then
+        v_batch := pgque_internal.find_batch((pgque_internal.newest_cursor(v_sub)).cur_batch, false);
+        v_page := pgque_internal.first_page_query(v_batch, i_max_rows, i_max_bytes);
+        if v_page is not null then
+            return query execute v_page using i_max_rows, i_max_bytes;
             return;
         end if;
-        perform pgque_internal.close_batch(pgque_internal.find_batch((pgque_internal.newest_cursor(v_sub)).cur_batch, false));
+        perform pgque_internal.close_batch(v_batch);
     end loop;
 end
 $$;
