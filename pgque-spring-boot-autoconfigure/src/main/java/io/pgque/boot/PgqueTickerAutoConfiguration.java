@@ -5,6 +5,7 @@ import java.util.List;
 import javax.sql.DataSource;
 
 import io.pgque.boot.PgqueDataSourceConfiguration.ChosenDataSource;
+import io.pgque.core.TickDelegate;
 import io.pgque.core.TickListener;
 import io.pgque.ticker.PgqueTicker;
 
@@ -37,10 +38,13 @@ public final class PgqueTickerAutoConfiguration {
 	@ConditionalOnMissingBean
 	@DependsOnDatabaseInitialization
 	PgqueTicker pgqueTicker(ChosenDataSource chosen, PgqueProperties properties,
-			ObjectProvider<TickListener> tickListeners) {
+			ObjectProvider<TickListener> tickListeners, ObjectProvider<TickDelegate> tickDelegates) {
 		PgqueTicker ticker = new PgqueTicker(chosen.dataSource(), properties.ticker().toSettings());
 		List<TickListener> listeners = tickListeners.orderedStream().toList();
 		ticker.setTickListener((queue, tickId) -> listeners.forEach((listener) -> listener.ticked(queue, tickId)));
+		List<TickDelegate> delegates = tickDelegates.orderedStream().toList();
+		ticker.setTickDelegate(
+				(queue, handBack) -> delegates.stream().anyMatch((delegate) -> delegate.offerTick(queue, handBack)));
 		return ticker;
 	}
 

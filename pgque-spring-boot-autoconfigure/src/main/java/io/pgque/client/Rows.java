@@ -53,12 +53,28 @@ final class Rows {
 		List<EventRow> events = new ArrayList<>();
 		boolean more = false;
 		while (rows.next()) {
-			events.add(new EventRow(rows.getLong(1), rows.getLong(2), rows.getString(3), rows.getString(4),
-					nullableInt(rows, 5), rows.getObject(6, OffsetDateTime.class), rows.getString(7), rows.getString(8),
-					rows.getString(9), rows.getString(10)));
+			events.add(event(rows));
 			more = rows.getBoolean(11);
 		}
 		return new Page(events, more);
+	}
+
+	static TickedPage tickedPage(ResultSet rows) throws SQLException {
+		List<EventRow> events = new ArrayList<>();
+		boolean more = false;
+		Long tickId = null;
+		while (rows.next()) {
+			events.add(event(rows));
+			more = rows.getBoolean(11);
+			tickId = nullableLong(rows, 12);
+		}
+		return new TickedPage(new Page(events, more), tickId);
+	}
+
+	private static EventRow event(ResultSet rows) throws SQLException {
+		return new EventRow(rows.getLong(1), rows.getLong(2), rows.getString(3), rows.getString(4),
+				nullableInt(rows, 5), rows.getObject(6, OffsetDateTime.class), rows.getString(7), rows.getString(8),
+				rows.getString(9), rows.getString(10));
 	}
 
 	static LeaseAttempt leaseAttempt(ResultSet rows) throws SQLException {

@@ -1,5 +1,7 @@
 package io.pgque.client;
 
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.ZoneOffset;
@@ -86,14 +88,41 @@ public final class SharingClient {
 	 */
 	public Page receiveLeased(String queue, String consumer, String instance, long epoch, int maxRows, long maxBytes) {
 		return this.statements.query(queue,
-				"select " + PgqueClient.EVENT_COLUMNS + " from pgque.receive_leased(?, ?, ?, ?, ?, ?)", (statement) -> {
-					statement.setString(1, queue);
-					statement.setString(2, consumer);
-					statement.setString(3, instance);
-					statement.setLong(4, epoch);
-					statement.setInt(5, maxRows);
-					statement.setLong(6, maxBytes);
-				}, Rows::page);
+				"select " + PgqueClient.EVENT_COLUMNS + " from pgque.receive_leased(?, ?, ?, ?, ?, ?)",
+				(statement) -> bindLeased(statement, queue, consumer, instance, epoch, maxRows, maxBytes), Rows::page);
+	}
+
+	/**
+	 * Tick the queue, then receive as {@link #receiveLeased} does, all in one statement.
+	 * The role needs the privilege to tick.
+	 * @param queue the queue name
+	 * @param consumer the consumer name, or that of a slot of a partitioned one
+	 * @param instance the instance that holds the lease
+	 * @param epoch the number of the lease
+	 * @param maxRows how many events the batch may span, as far as ticks allow, and how
+	 * many the page may hold
+	 * @param maxBytes how many bytes of text the page may hold; one event is always
+	 * returned
+	 * @return the page, empty when there is nothing to do now, and the tick
+	 * @throws LeaseLostException when the instance does not hold the lease any more
+	 */
+	public TickedPage tickAndReceiveLeased(String queue, String consumer, String instance, long epoch, int maxRows,
+			long maxBytes) {
+		return this.statements.query(queue,
+				"select " + PgqueClient.EVENT_COLUMNS
+						+ ", tick_id from pgque.tick_and_receive_leased(?, ?, ?, ?, ?, ?)",
+				(statement) -> bindLeased(statement, queue, consumer, instance, epoch, maxRows, maxBytes),
+				Rows::tickedPage);
+	}
+
+	private static void bindLeased(PreparedStatement statement, String queue, String consumer, String instance,
+			long epoch, int maxRows, long maxBytes) throws SQLException {
+		statement.setString(1, queue);
+		statement.setString(2, consumer);
+		statement.setString(3, instance);
+		statement.setLong(4, epoch);
+		statement.setInt(5, maxRows);
+		statement.setLong(6, maxBytes);
 	}
 
 	/**

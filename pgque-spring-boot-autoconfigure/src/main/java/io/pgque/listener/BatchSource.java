@@ -3,6 +3,7 @@ package io.pgque.listener;
 import java.time.Duration;
 
 import io.pgque.client.Page;
+import io.pgque.client.TickedPage;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -25,6 +26,21 @@ interface BatchSource {
 	 * not this one's turn any more
 	 */
 	@Nullable Page receive();
+
+	/**
+	 * Return whether {@link #tickAndReceive()} works.
+	 */
+	default boolean canTick() {
+		return false;
+	}
+
+	/**
+	 * Tick the queue, then receive as {@link #receive()} does.
+	 * @return the page and the tick; {@code null} when it is not this one's turn any more
+	 */
+	default @Nullable TickedPage tickAndReceive() {
+		throw new UnsupportedOperationException("It does not tick");
+	}
 
 	/**
 	 * Return whether it is certainly still this one's turn, so that the next handler may

@@ -2,11 +2,13 @@ package io.pgque.listener;
 
 import java.time.Duration;
 import java.util.Objects;
+import java.util.function.LongFunction;
 
 import io.pgque.client.LeaseAttempt;
 import io.pgque.client.LeaseLostException;
 import io.pgque.client.Page;
 import io.pgque.client.SharingClient;
+import io.pgque.client.TickedPage;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -125,13 +127,32 @@ final class ConsumerLease implements BatchSource {
 
 	@Override
 	public @Nullable Page receive() {
+		return asHolder((epoch) -> this.client.receiveLeased(this.identity.queue(), this.identity.consumer(),
+				this.pulse.instance(), epoch, this.properties.getPageSize(), this.properties.getPageBytes()));
+	}
+
+	/**
+	 * Others can't tick the queue before the tick's transaction is over, so that must not
+	 * be the handlers'.
+	 */
+	@Override
+	public boolean canTick() {
+		return !this.properties.isTransactional();
+	}
+
+	@Override
+	public @Nullable TickedPage tickAndReceive() {
+		return asHolder((epoch) -> this.client.tickAndReceiveLeased(this.identity.queue(), this.identity.consumer(),
+				this.pulse.instance(), epoch, this.properties.getPageSize(), this.properties.getPageBytes()));
+	}
+
+	private <T> @Nullable T asHolder(LongFunction<T> statement) {
 		Long epoch = this.epoch;
 		if (epoch == null) {
 			return null;
 		}
 		try {
-			return this.client.receiveLeased(this.identity.queue(), this.identity.consumer(), this.pulse.instance(),
-					epoch, this.properties.getPageSize(), this.properties.getPageBytes());
+			return statement.apply(epoch);
 		}
 		catch (LeaseLostException ex) {
 			lost(ex.getProblem());

@@ -54,6 +54,7 @@ final class ContainerLoop implements Runnable, PollLoop.PauseListener {
 			this.thread = Thread.currentThread();
 			this.control.bind(Thread.currentThread());
 			this.control.setTurn(this.source::isHeld);
+			this.control.setTicks(this.source.canTick());
 			this.run.begun();
 			reason = loop().run(this);
 		}
@@ -73,7 +74,7 @@ final class ContainerLoop implements Runnable, PollLoop.PauseListener {
 		BatchWork work = BatchWork.of(this.parts, this.control, this::strategy);
 		return new PollLoop(this.source, this.parts.identity(), this.parts.properties(), work.transaction(),
 				work.processor(), this.parts.counters(), this.control, this.parts.subscription(),
-				this.parts::isNotified);
+				this.parts::isNotified, this.run::ticked);
 	}
 
 	/**

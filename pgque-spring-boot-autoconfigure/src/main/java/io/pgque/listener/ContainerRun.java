@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  * The threads of a container from one start to the next stop: as many loops as its mode
  * needs.
  */
-final class ContainerRun {
+final class ContainerRun implements WakeupListener.Wakeup {
 
 	private final ContainerParts parts;
 
@@ -63,7 +63,7 @@ final class ContainerRun {
 	void start() {
 		WakeupListener wakeups = this.parts.wakeups();
 		if (wakeups != null) {
-			this.registration = wakeups.register(this.parts.identity().queue(), this::wake);
+			this.registration = wakeups.register(this.parts.identity().queue(), this);
 		}
 		PgqueContainerProperties properties = this.parts.properties();
 		this.lock.lock();
@@ -259,7 +259,8 @@ final class ContainerRun {
 	 * Wake those whom it concerns.
 	 * @param subject what was notified, {@code null} when anything may have happened
 	 */
-	void wake(@Nullable String subject) {
+	@Override
+	public void wake(@Nullable String subject) {
 		String consumer = this.parts.identity().consumer();
 		boolean released = subject == null || subject.equals(WakeupListener.Wakeup.LEASE + consumer)
 				|| subject.startsWith(WakeupListener.Wakeup.LEASE + consumer + "#")
@@ -276,6 +277,21 @@ final class ContainerRun {
 		}
 		if (released && this.coordinator != null) {
 			this.coordinator.control().wakeForTurn();
+		}
+	}
+
+	@Override
+	public boolean offerTick(Runnable handBack) {
+		return this.loops.stream().anyMatch((loop) -> loop.control().offerTick(handBack));
+	}
+
+	/**
+	 * A loop has taken a tick.
+	 */
+	void ticked(long tickId) {
+		WakeupListener wakeups = this.parts.wakeups();
+		if (wakeups != null) {
+			wakeups.tickedBy(this, this.parts.identity().queue(), tickId);
 		}
 	}
 

@@ -30,6 +30,12 @@ final class LoopControl {
 
 	private volatile BooleanSupplier turn = () -> true;
 
+	private boolean ticks;
+
+	private boolean awaitingWork;
+
+	private @Nullable Runnable offeredTick;
+
 	private Activity activity = Activity.IDLE;
 
 	private long activitySince = System.nanoTime();
@@ -95,6 +101,60 @@ final class LoopControl {
 		this.lock.lock();
 		try {
 			return this.turns;
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Set whether the loop can tick: otherwise it takes no offer.
+	 */
+	void setTicks(boolean ticks) {
+		this.lock.lock();
+		try {
+			this.ticks = ticks;
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Offer the loop a tick. It takes it when it has nothing to do but to wait for one.
+	 * @param handBack to be run if the tick is not taken after all
+	 * @return whether it takes it
+	 */
+	boolean offerTick(Runnable handBack) {
+		this.lock.lock();
+		try {
+			if (this.offeredTick != null) {
+				// It has not begun yet, and will cover this commit too.
+				return true;
+			}
+			if (!this.ticks || !this.awaitingWork || isHalting() || !this.turn.getAsBoolean()) {
+				return false;
+			}
+			this.offeredTick = handBack;
+			this.wakeups++;
+			this.changed.signalAll();
+			return true;
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Return what hands back the tick that the loop was offered, {@code null} when there
+	 * is none. The caller ticks, or runs it.
+	 */
+	@Nullable Runnable takeTick() {
+		this.lock.lock();
+		try {
+			Runnable handBack = this.offeredTick;
+			this.offeredTick = null;
+			return handBack;
 		}
 		finally {
 			this.lock.unlock();
@@ -169,7 +229,23 @@ final class LoopControl {
 	 * Wait for a wake-up beyond the given number, for a request, or for the time to pass.
 	 */
 	void awaitWakeup(long seen, Duration timeout) {
-		await(timeout, seen);
+		setAwaitingWork(true);
+		try {
+			await(timeout, seen);
+		}
+		finally {
+			setAwaitingWork(false);
+		}
+	}
+
+	private void setAwaitingWork(boolean awaitingWork) {
+		this.lock.lock();
+		try {
+			this.awaitingWork = awaitingWork;
+		}
+		finally {
+			this.lock.unlock();
+		}
 	}
 
 	/**

@@ -2,8 +2,10 @@ package io.pgque.listener;
 
 import java.time.Duration;
 import java.util.function.BooleanSupplier;
+import java.util.function.LongConsumer;
 
 import io.pgque.client.Page;
+import io.pgque.client.TickedPage;
 import io.pgque.event.ListenerContainerStoppedEvent.Reason;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
@@ -40,7 +42,14 @@ final class PollLoop {
 
 	private final BooleanSupplier notified;
 
+	private final LongConsumer ticked;
+
 	private final FailureBackOff backOff;
+
+	/**
+	 * Hands back the tick that is to be taken with the next receive.
+	 */
+	private @Nullable Runnable tick;
 
 	/**
 	 * Create a loop.
@@ -48,10 +57,11 @@ final class PollLoop {
 	 * @param transaction what is around a batch
 	 * @param subscription makes sure that the consumer is subscribed
 	 * @param notified whether wake-ups can be relied on at the moment
+	 * @param ticked is told the ticks that the loop takes
 	 */
 	PollLoop(BatchSource source, ListenerIdentity identity, PgqueContainerProperties properties,
 			BatchTransaction transaction, BatchProcessor processor, CounterBoard counters, LoopControl control,
-			Runnable subscription, BooleanSupplier notified) {
+			Runnable subscription, BooleanSupplier notified, LongConsumer ticked) {
 		this.source = source;
 		this.identity = identity;
 		this.properties = properties;
@@ -61,6 +71,7 @@ final class PollLoop {
 		this.control = control;
 		this.subscription = subscription;
 		this.notified = notified;
+		this.ticked = ticked;
 		this.backOff = new FailureBackOff(logger, "Receiving by " + identity, FIRST_BACK_OFF, MAX_BACK_OFF);
 	}
 
@@ -70,25 +81,31 @@ final class PollLoop {
 	 * @return why it ended
 	 */
 	Reason run(PauseListener pauses) {
-		while (!this.control.isStopping()) {
-			try {
-				if (this.control.isPauseRequested()) {
-					pauses.paused();
-					this.control.awaitResume();
-					if (!this.control.isPauseRequested()) {
-						pauses.resumed();
+		try {
+			while (!this.control.isStopping()) {
+				try {
+					if (this.control.isPauseRequested()) {
+						handBack(this.control.takeTick());
+						pauses.paused();
+						this.control.awaitResume();
+						if (!this.control.isPauseRequested()) {
+							pauses.resumed();
+						}
+					}
+					else if (!pass()) {
+						return Reason.UNKNOWN_TYPE;
 					}
 				}
-				else if (!pass()) {
-					return Reason.UNKNOWN_TYPE;
+				catch (Throwable ex) {
+					// Even a VirtualMachineError: memory may be there again in a moment.
+					recover(ex);
 				}
 			}
-			catch (Throwable ex) {
-				// Even a VirtualMachineError: memory may be there again in a moment.
-				recover(ex);
-			}
+			return Reason.REQUESTED;
 		}
-		return Reason.REQUESTED;
+		finally {
+			handBack(this.control.takeTick());
+		}
 	}
 
 	/**
@@ -98,21 +115,24 @@ final class PollLoop {
 	private boolean pass() {
 		long seen = this.control.wakeups();
 		long turns = this.control.turns();
-		this.control.begin(LoopControl.Activity.RECEIVING);
-		this.subscription.run();
-		Duration wait = this.source.claim(this.notified.getAsBoolean());
+		BatchTransaction.Received received;
+		Duration wait;
+		this.tick = this.control.takeTick();
+		try {
+			this.control.begin(LoopControl.Activity.RECEIVING);
+			this.subscription.run();
+			wait = this.source.claim(this.notified.getAsBoolean());
+			received = (wait == null) ? execute() : null;
+		}
+		finally {
+			handBack(this.tick);
+			this.tick = null;
+		}
 		if (wait != null) {
 			this.control.begin(LoopControl.Activity.IDLE);
 			this.backOff.succeeded();
 			this.control.awaitTurn(turns, wait);
 			return true;
-		}
-		BatchTransaction.Received received;
-		try {
-			received = this.transaction.execute(this::receive);
-		}
-		finally {
-			this.source.rest();
 		}
 		if (received == null) {
 			return true;
@@ -134,17 +154,54 @@ final class PollLoop {
 		return true;
 	}
 
+	private BatchTransaction.@Nullable Received execute() {
+		try {
+			return this.transaction.execute(this::receive);
+		}
+		finally {
+			this.source.rest();
+		}
+	}
+
 	/**
 	 * @return {@code null} when it is not this loop's turn any more
 	 */
 	private BatchTransaction.@Nullable Received receive() {
 		this.control.begin(LoopControl.Activity.RECEIVING);
-		Page page = this.source.receive();
+		Page page = receivePage();
 		this.control.begin(LoopControl.Activity.IDLE);
 		if (page == null) {
 			return null;
 		}
 		return new BatchTransaction.Received(page.isEmpty() ? null : this.processor.process(page));
+	}
+
+	private @Nullable Page receivePage() {
+		Runnable handBack = this.tick;
+		if (handBack == null) {
+			return this.source.receive();
+		}
+		TickedPage received = this.source.tickAndReceive();
+		if (received == null) {
+			return null;
+		}
+		this.tick = null;
+		if (received.tickId() != null) {
+			this.ticked.accept(received.tickId());
+		}
+		else {
+			handBack(handBack);
+		}
+		return received.page();
+	}
+
+	/**
+	 * Whoever offered a tick relies on it.
+	 */
+	private static void handBack(@Nullable Runnable tick) {
+		if (tick != null) {
+			tick.run();
+		}
 	}
 
 	private void recover(Throwable failure) {

@@ -18,6 +18,7 @@ import java.util.concurrent.locks.ReentrantLock;
 
 import javax.sql.DataSource;
 
+import io.pgque.core.TickDelegate;
 import io.pgque.core.TickListener;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
@@ -40,7 +41,7 @@ import org.springframework.util.Assert;
  *
  * @since 0.1.0
  */
-public final class WakeupListener implements TickListener, DisposableBean {
+public final class WakeupListener implements TickListener, TickDelegate, DisposableBean {
 
 	private static final Log logger = LogFactory.getLog(WakeupListener.class);
 
@@ -290,6 +291,24 @@ public final class WakeupListener implements TickListener, DisposableBean {
 	}
 
 	/**
+	 * Wake for a tick that one of those to be woken has taken itself.
+	 */
+	void tickedBy(Wakeup taker, String queue, long tickId) {
+		if (isNews(queue, Long.toString(tickId))) {
+			registered(queue).forEach((wakeup) -> {
+				if (wakeup != taker) {
+					wakeup.wake(Wakeup.TICK);
+				}
+			});
+		}
+	}
+
+	@Override
+	public boolean offerTick(String queue, Runnable handBack) {
+		return registered(queue).stream().anyMatch((wakeup) -> wakeup.offerTick(handBack));
+	}
+
+	/**
 	 * Note a tick.
 	 * @param tick its id; empty when somebody notifies by hand
 	 * @return whether containers don't know of it yet
@@ -299,7 +318,11 @@ public final class WakeupListener implements TickListener, DisposableBean {
 	}
 
 	private void wake(String queue, @Nullable String subject) {
-		this.wakeups.getOrDefault(queue, List.of()).forEach((wakeup) -> wakeup.wake(subject));
+		registered(queue).forEach((wakeup) -> wakeup.wake(subject));
+	}
+
+	private List<Wakeup> registered(String queue) {
+		return this.wakeups.getOrDefault(queue, List.of());
 	}
 
 	/**
@@ -392,6 +415,15 @@ public final class WakeupListener implements TickListener, DisposableBean {
 		 * @param subject what about, {@code null} when anything may have happened
 		 */
 		void wake(@Nullable String subject);
+
+		/**
+		 * Offer a tick of the queue.
+		 * @param handBack to be run if it is not taken after all
+		 * @return whether it is taken
+		 */
+		default boolean offerTick(Runnable handBack) {
+			return false;
+		}
 
 	}
 

@@ -74,6 +74,29 @@ final class Nudges {
 	}
 
 	/**
+	 * Return whether a queue may have a tick now, and nobody is about to take it.
+	 */
+	boolean isDue(String queue) {
+		long now = System.nanoTime();
+		this.lock.lock();
+		try {
+			return !this.wanted.containsKey(queue) && due(queue, now) - now <= 0;
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Note that somebody else takes a queue's tick.
+	 * @return {@code true}
+	 */
+	boolean delegated(String queue) {
+		ticked(queue, 0);
+		return true;
+	}
+
+	/**
 	 * Take the queues out that may have their tick now.
 	 */
 	List<String> take(long now) {

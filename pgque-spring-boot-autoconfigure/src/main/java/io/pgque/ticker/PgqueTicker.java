@@ -10,6 +10,7 @@ import javax.sql.DataSource;
 
 import io.pgque.client.PgqueClient;
 import io.pgque.core.CommitListener;
+import io.pgque.core.TickDelegate;
 import io.pgque.core.TickListener;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
@@ -60,6 +61,8 @@ public class PgqueTicker implements CommitListener, SmartLifecycle {
 	private volatile TickListener tickListener = (queue, tickId) -> {
 	};
 
+	private volatile TickDelegate tickDelegate = (queue, handBack) -> false;
+
 	private final Object lifecycle = new Object();
 
 	private volatile @Nullable TickerLoop loop;
@@ -91,11 +94,31 @@ public class PgqueTicker implements CommitListener, SmartLifecycle {
 		this.tickListener = tickListener;
 	}
 
+	/**
+	 * Set who is offered the ticks after commits of this instance first. Those that it
+	 * takes count for {@link TickerSettings#minInterval()} as the ticker's own do.
+	 * @param tickDelegate the delegate
+	 * @since 0.2.0
+	 */
+	public void setTickDelegate(TickDelegate tickDelegate) {
+		Assert.notNull(tickDelegate, "tickDelegate must not be null");
+		this.tickDelegate = tickDelegate;
+	}
+
 	@Override
 	public void committed(Set<String> queues) {
 		TickerLoop current = this.loop;
-		if (current != null && this.settings.onCommit()) {
-			current.nudge(queues);
+		if (current == null || !this.settings.onCommit()) {
+			return;
+		}
+		List<String> own = new ArrayList<>(queues.size());
+		for (String queue : queues) {
+			if (!current.delegate(queue, this.tickDelegate)) {
+				own.add(queue);
+			}
+		}
+		if (!own.isEmpty()) {
+			current.nudge(own);
 		}
 	}
 

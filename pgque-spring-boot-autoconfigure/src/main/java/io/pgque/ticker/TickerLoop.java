@@ -7,9 +7,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.IntSupplier;
+import java.util.function.Supplier;
 
 import io.pgque.client.PgqueClient;
 import io.pgque.client.TickResult;
+import io.pgque.core.TickDelegate;
 import io.pgque.core.TickListener;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
@@ -47,6 +49,11 @@ final class TickerLoop extends DutyLoop {
 
 	private boolean standDown;
 
+	/**
+	 * Whether the last attempt to tick has reached the engine.
+	 */
+	private volatile boolean ticking;
+
 	TickerLoop(PgqueClient client, TickerSettings settings, TickListener tickListener) {
 		super(new Nudges(settings.minInterval().toNanos()), new Failures(logger));
 		this.client = client;
@@ -67,6 +74,16 @@ final class TickerLoop extends DutyLoop {
 		nudges().add(queues);
 	}
 
+	/**
+	 * Let somebody else tick a queue that may have its tick now. While the ticker can't
+	 * tick, nobody can, and it is the ticker that says why.
+	 * @return whether somebody does
+	 */
+	boolean delegate(String queue, TickDelegate delegate) {
+		return this.ticking && nudges().isDue(queue) && delegate.offerTick(queue, () -> nudge(List.of(queue)))
+				&& nudges().delegated(queue);
+	}
+
 	@Override
 	List<Duty> duties() {
 		return this.duties;
@@ -85,7 +102,7 @@ final class TickerLoop extends DutyLoop {
 
 	private void tick(List<String> queues) {
 		long start = System.nanoTime();
-		List<TickResult> results = this.client.tick(queues);
+		List<TickResult> results = results(() -> this.client.tick(queues));
 		long took = System.nanoTime() - start;
 		for (TickResult result : results) {
 			note(result, took);
@@ -100,9 +117,21 @@ final class TickerLoop extends DutyLoop {
 		if (this.standDown) {
 			return false;
 		}
-		List<TickResult> results = this.client.tickAll();
+		List<TickResult> results = results(this.client::tickAll);
 		results.forEach((result) -> note(result, 0));
 		return !results.isEmpty();
+	}
+
+	private List<TickResult> results(Supplier<List<TickResult>> tick) {
+		boolean done = false;
+		try {
+			List<TickResult> results = tick.get();
+			done = true;
+			return results;
+		}
+		finally {
+			this.ticking = done;
+		}
 	}
 
 	private void note(TickResult result, long took) {

@@ -85,6 +85,7 @@ class GrantTests {
 				W  _urlencode send_idem send_idem_checked send_once send_events send_at send_after cancel_delayed
 				A  maint_engine maint_hooks maint_hook maint_idem maint_deliver_delayed pause_queue resume_queue
 				A  tune_storage quote_fqname seq_getval seq_setval upgrade_schema ticker tick_now force_tick
+				A  tick_and_receive_leased
 				A  force_next_tick ticker_loop set_tick_period_ms maint maint_retry_events maint_rotate_tables_step1
 				A  maint_rotate_tables_step2 maint_operations maint_tables_to_vacuum status event_dead dlq_purge
 				A  repair_queue start stop start_timetable stop_timetable jsontriga logutriga sqltriga

@@ -119,6 +119,55 @@ class LeaseTests {
 	}
 
 	@Test
+	void theHolderTicksAndReceives() {
+		acquire("i1");
+		this.calls.send(this.queue, "1");
+		List<Tuple> rows = tickAndReceive("i1", 1);
+		assertThat(rows).containsExactly(tuple("1", lastTick()));
+		long batch = receive("i1", 1, 10).get(0).batch();
+		assertThat(tickAndReceive("i1", 1)).as("the open batch, without a tick for nothing")
+			.containsExactly(tuple("1", null));
+		this.calls.send(this.queue, "2");
+		this.calls.settle(batch);
+		assertThat(tickAndReceive("i1", 1)).containsExactly(tuple("2", lastTick()));
+	}
+
+	@Test
+	void whoHasLostTheLeaseDoesNotTick() {
+		acquire("i1");
+		silence("i1");
+		acquire("i2");
+		this.calls.send(this.queue, "1");
+		long before = lastTick();
+		assertThat(
+				this.calls.error("select * from pgque.tick_and_receive_leased(?, 'c', 'i1', 1, 10, 1000)", this.queue)
+					.state())
+			.isEqualTo(LOCK_NOT_AVAILABLE);
+		assertThat(lastTick()).isEqualTo(before);
+	}
+
+	@Test
+	void whileSomebodyElseTicksTheHolderGetsWhatThereIs() throws Exception {
+		acquire("i1");
+		this.calls.sendTicks(this.queue, "1");
+		this.calls.send(this.queue, "2");
+		try (Session other = Session.transactional(this.database)) {
+			other.run("select * from pgque.tick_now(array['" + this.queue + "'])");
+			assertThat(tickAndReceive("i1", 1)).containsExactly(tuple("1", null));
+			other.commit();
+		}
+	}
+
+	private List<Tuple> tickAndReceive(String instance, long epoch) {
+		return this.calls.rows("select payload, tick_id from pgque.tick_and_receive_leased(?, 'c', ?, ?, 10, 1000)",
+				this.queue, instance, epoch);
+	}
+
+	private long lastTick() {
+		return this.calls.value(Long.class, "select last_tick_id from pgque.get_queue_info(?)", this.queue);
+	}
+
+	@Test
 	void nobodyElseReceives() {
 		acquire("i1");
 		this.calls.sendTicks(this.queue, "1");

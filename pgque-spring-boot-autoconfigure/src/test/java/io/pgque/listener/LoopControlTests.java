@@ -37,6 +37,42 @@ class LoopControlTests {
 	}
 
 	@Test
+	void tickIsTakenByWhoWaits() throws Exception {
+		this.control.setTicks(true);
+		Runnable handBack = () -> {
+		};
+		assertThat(this.control.offerTick(handBack)).as("busy").isFalse();
+		Thread waiting = new Thread(() -> this.control.awaitWakeup(this.control.wakeups(), HOUR));
+		waiting.start();
+		await().until(() -> this.control.offerTick(handBack));
+		assertThat(this.control.offerTick(handBack)).as("covered by the one before").isTrue();
+		waiting.join();
+		assertThat(this.control.takeTick()).isSameAs(handBack);
+		assertThat(this.control.takeTick()).isNull();
+		assertThat(this.control.offerTick(handBack)).as("busy again").isFalse();
+	}
+
+	@Test
+	void whoCannotTickOrIsToHaltTakesNoTick() throws Exception {
+		AtomicBoolean turn = new AtomicBoolean();
+		this.control.setTurn(turn::get);
+		Thread waiting = new Thread(() -> this.control.awaitWakeup(0, HOUR));
+		waiting.start();
+		await().until(() -> waiting.getState() == Thread.State.TIMED_WAITING);
+		Runnable handBack = () -> {
+		};
+		turn.set(true);
+		assertThat(this.control.offerTick(handBack)).isFalse();
+		this.control.setTicks(true);
+		turn.set(false);
+		assertThat(this.control.offerTick(handBack)).as("stands by").isFalse();
+		this.control.requestStop();
+		turn.set(true);
+		assertThat(this.control.offerTick(handBack)).isFalse();
+		waiting.join();
+	}
+
+	@Test
 	void pauseIsNotEndedByWakeups() {
 		this.control.wake();
 		assertThat(time(() -> this.control.awaitPause(Duration.ofMillis(50))))

@@ -142,6 +142,55 @@ class PgqueTickerTests {
 	}
 
 	@Test
+	void offersTicksAfterCommitsFirst() {
+		List<Runnable> offered = new CopyOnWriteArrayList<>();
+		this.ticker = new PgqueTicker(pool, settings(NEVER));
+		this.ticker.setTickDelegate((queue, handBack) -> offered.add(handBack));
+		this.ticker.start();
+		awaitFirstPass();
+		long before = lastTick();
+		this.client.send(this.queue, "t", "x", EventExtras.NONE);
+		await().until(() -> {
+			this.ticker.committed(Set.of(this.queue));
+			return !offered.isEmpty();
+		});
+		await().during(Duration.ofMillis(100)).until(() -> lastTick() == before);
+		offered.get(0).run();
+		await().until(() -> lastTick() == before + 1);
+	}
+
+	@Test
+	void offersNoMoreTicksThanItMayTake() {
+		AtomicInteger offers = new AtomicInteger();
+		this.ticker = new PgqueTicker(pool,
+				new TickerSettings(TickerMode.ALWAYS, NEVER, true, Duration.ofMillis(200), NEVER, NEVER, NEVER));
+		this.ticker.setTickDelegate((queue, handBack) -> offers.incrementAndGet() > 0);
+		this.ticker.start();
+		awaitFirstPass();
+		long before = lastTick();
+		await().until(() -> {
+			this.ticker.committed(Set.of(this.queue));
+			return offers.get() > 0;
+		});
+		this.client.send(this.queue, "t", "x", EventExtras.NONE);
+		this.ticker.committed(Set.of(this.queue));
+		assertThat(offers).hasValue(1);
+		await().until(() -> lastTick() == before + 1);
+	}
+
+	@Test
+	void whileItCannotTickNobodyIsOffered(CapturedOutput output) {
+		AtomicInteger offers = new AtomicInteger();
+		DataSource writer = this.database.createLogin("pgque_writer").dataSource();
+		this.ticker = new PgqueTicker(writer, settings(Duration.ofMillis(10)));
+		this.ticker.setTickDelegate((queue, handBack) -> offers.incrementAndGet() > 0);
+		this.ticker.start();
+		await().until(() -> output.getOut().contains("This instance does not tick"));
+		this.ticker.committed(Set.of(this.queue));
+		assertThat(offers).hasValue(0);
+	}
+
+	@Test
 	void looksLessOftenWhileNothingHappens() {
 		AtomicInteger calls = new AtomicInteger();
 		AtomicBoolean busy = new AtomicBoolean();

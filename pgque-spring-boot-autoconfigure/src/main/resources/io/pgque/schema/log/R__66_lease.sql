@@ -194,6 +194,31 @@ begin
 end
 $$;
 
+-- Ticks the queue and receives, in one transaction: for an instance that has just committed events of its own and
+-- would wait for somebody else's tick.
+--   parameters  as of receive_leased
+--   tick_id     the tick that was taken; NULL: none was, since somebody else is about to tick, or the tick failed, or
+--               all is covered by ticks
+--   result      otherwise as of receive_leased
+create or replace function pgque.tick_and_receive_leased(
+    i_queue text, i_consumer text, i_instance text, i_epoch bigint, i_max_rows integer, i_max_bytes bigint)
+returns table (msg_id bigint, batch_id bigint, type text, payload text, retry_count int4, created_at timestamptz,
+               extra1 text, extra2 text, extra3 text, extra4 text, more boolean, tick_id bigint)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_tick_id bigint;
+begin
+    -- The ticks of who has lost the lease are as good as others', but nobody waits for them.
+    perform pgque_internal.require_lease(pgque_internal.find_sub(i_queue, i_consumer), i_queue, i_consumer, i_instance, i_epoch);
+    select t.tick_id into v_tick_id from pgque.tick_now(array[i_queue]) t;
+    return query
+        select r.*, v_tick_id
+        from pgque.receive_leased(i_queue, i_consumer, i_instance, i_epoch, i_max_rows, i_max_bytes) r;
+end
+$$;
+
 -- Refuses who does not hold a lease.
 create or replace function pgque_internal.require_lease(
     i_sub pgque_internal.sub, i_queue text, i_consumer text, i_instance text, i_epoch bigint)

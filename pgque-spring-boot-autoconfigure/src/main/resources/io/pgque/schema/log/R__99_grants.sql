@@ -191,6 +191,7 @@ grant execute on function
     pgque.ticker(text, bigint, timestamptz, bigint),
     pgque.tick_now(),
     pgque.tick_now(text[]),
+    pgque.tick_and_receive_leased(text, text, text, bigint, integer, bigint),
     pgque.force_tick(text),
     pgque.force_next_tick(text),
     pgque.set_tick_period_ms(integer),
