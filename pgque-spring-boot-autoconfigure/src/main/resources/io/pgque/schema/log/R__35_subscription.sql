@@ -165,6 +165,7 @@ begin
         v_sub := v_found.sub_no;
         v_cursor := pgque_internal.newest_cursor(v_sub);
         perform pgque_internal.append_cursor(v_sub, v_cursor.cur_seq, v_tick, null, null, null);
+        perform pgque_internal.drop_stale_holds(v_sub);
     end if;
     return 0;
 end
@@ -289,6 +290,9 @@ begin
         end if;
         perform pgque_internal.append_cursor(v_sub, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick,
                                              v_cursor.cur_batch, v_cursor.cur_prefix, new.sub_active);
+        if new.sub_last_tick is not null then
+            perform pgque_internal.drop_stale_holds(v_sub);
+        end if;
     end if;
     return new;
 end

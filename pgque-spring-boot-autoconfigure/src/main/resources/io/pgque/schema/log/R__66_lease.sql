@@ -60,6 +60,10 @@ begin
         perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick,
                                              pgque_internal.new_batch_id(v_sub.sub_id, v_cursor.cur_batch), v_cursor.cur_prefix);
     end if;
+    if i_instance is not null then
+        -- The last owner may not have kept keys in order, and so not taken their places away.
+        perform pgque_internal.drop_stale_holds(i_sub);
+    end if;
     return v_sub.sub_epoch;
 end
 $$;

@@ -633,7 +633,7 @@ end
 $$;
 
 -- Leaves what a subscription has still to be redelivered to the slots, or the plain consumer, that follow it:
--- its waiting retries, and the redelivered events that lie in the log behind its position.
+-- its waiting retries with the order of their keys, and the redelivered events that lie in the log behind its position.
 create or replace function pgque_internal.inherit_retries(i_queue pgque.queue, i_sub pgque_internal.sub, i_consumer text, i_n integer)
 returns void
 language plpgsql
@@ -663,6 +663,12 @@ begin
             when 0 then i_consumer
             else pgque_internal.slot_name(i_consumer, pgque.slot_of(r.ev_extra1, i_n), i_n) end)).sub_id
     where r.ev_owner = i_sub.sub_id;
+
+    update pgque_internal.hold h
+    set hold_sub = (pgque_internal.find_sub(i_queue.queue_name, case i_n
+            when 0 then i_consumer
+            else pgque_internal.slot_name(i_consumer, pgque.slot_of(h.hold_key, i_n), i_n) end)).sub_no
+    where h.hold_sub = i_sub.sub_no;
 end
 $$;
 

@@ -1,0 +1,22 @@
+-- Table of the keys whose messages wait for each other, which R__52_hold.sql explains.
+--
+-- What this topic guarantees
+--   * A message has one place at most in the order of its key, and keeps it until it is done.
+--   * The places of a consumer end with its subscription.
+
+create table pgque_internal.hold (
+    hold_sub     bigint not null constraint hold_sub_fkey references pgque_internal.sub on delete cascade,
+    hold_msg     bigint not null,
+    hold_key     text not null,
+    hold_place   bigint generated always as identity (sequence name pgque_internal.hold_place_seq),
+    hold_checked timestamptz not null default pg_catalog.now(),
+    constraint hold_pkey primary key (hold_sub, hold_msg)
+);
+-- By the key's hash, since keys of any length must fit.
+create index hold_key_idx on pgque_internal.hold (hold_sub, pg_catalog.hashtextextended(hold_key, 0), hold_place);
+comment on table pgque_internal.hold is
+    'Messages that have failed and are to come again, and those of the same key that wait behind them.';
+comment on column pgque_internal.hold.hold_place is
+    'Order of the messages of a key. Not that of their ids: those of concurrent transactions commit in another.';
+comment on column pgque_internal.hold.hold_checked is
+    'When the message was last known to come again; maint() looks after it when that is long ago.';
