@@ -152,6 +152,7 @@ public final class PgqueListenerAutoConfiguration {
 		container.setFailureBrakeThreshold(listener.failureBrake().threshold());
 		container.setFailureBrakePause(listener.failureBrake().pause());
 		container.setFailureBrakeMaxPause(listener.failureBrake().maxPause());
+		container.setHoldFailedKeys(listener.holdFailedKeys());
 		container.setBackOff(backOff(listener.retry()));
 		container.setRetryRules(new RetryRules(listener.retry().includes(), listener.retry().excludes()));
 	}

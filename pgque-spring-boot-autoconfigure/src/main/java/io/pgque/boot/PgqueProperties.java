@@ -225,6 +225,8 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * below "spring.lifecycle.timeout-per-shutdown-phase".
 	 * @param ackMode Who says that a message is done.
 	 * @param failureBrake when a container pauses because everything fails
+	 * @param holdFailedKeys Whether later messages of a key wait while an earlier one is
+	 * being retried.
 	 * @param retry how failed messages are redelivered
 	 * @param connection the connections beside the application's pool
 	 * @param observationEnabled Whether the handling of messages is observed: metrics,
@@ -240,7 +242,8 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 			@DefaultValue("1m") Duration deadInterval, @DefaultValue("15s") Duration leaseDuration,
 			@DefaultValue("1000") int pageSize, @DefaultValue("8MB") DataSize pageBytes,
 			@DefaultValue("nack") UnknownTypePolicy unknownTypePolicy, @DefaultValue("20s") Duration shutdownTimeout,
-			@DefaultValue("batch") AckMode ackMode, @DefaultValue FailureBrake failureBrake, @DefaultValue Retry retry,
+			@DefaultValue("batch") AckMode ackMode, @DefaultValue FailureBrake failureBrake,
+			@DefaultValue("false") boolean holdFailedKeys, @DefaultValue Retry retry,
 			@DefaultValue Connection connection, @DefaultValue("true") boolean observationEnabled) {
 	}
 

@@ -64,6 +64,14 @@ public final class PgqueClient {
 	}
 
 	/**
+	 * Return the calls by which messages wait for others of their key.
+	 * @return the calls, through the same data source and with the same timeout
+	 */
+	public HoldingClient holding() {
+		return new HoldingClient(this.statements);
+	}
+
+	/**
 	 * Return whether statements sent now would join a transaction of the calling thread.
 	 * @return whether there is one on the data source
 	 */

@@ -134,6 +134,14 @@ final class Rows {
 		return settings;
 	}
 
+	static List<KeyPlace> keyPlaces(ResultSet rows) throws SQLException {
+		List<KeyPlace> places = new ArrayList<>();
+		while (rows.next()) {
+			places.add(new KeyPlace(rows.getLong(1), nullableLong(rows, 2), nullableLong(rows, 3)));
+		}
+		return places;
+	}
+
 	static List<MaintenanceHook> hooks(ResultSet rows) throws SQLException {
 		List<MaintenanceHook> hooks = new ArrayList<>();
 		while (rows.next()) {

@@ -5,10 +5,13 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
+import java.util.Set;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 
 import io.pgque.client.Nack;
 import io.pgque.client.PgqueClient;
@@ -44,7 +47,11 @@ final class BatchCompleter {
 
 	private final long batchId;
 
+	private final @Nullable KeyHolds holds;
+
 	private final Map<Long, Failure> failures = new LinkedHashMap<>();
+
+	private final Set<Long> held = new LinkedHashSet<>();
 
 	private final Map<Long, Outcome.PreparedReply> replies = new LinkedHashMap<>();
 
@@ -67,12 +74,13 @@ final class BatchCompleter {
 	private final Runnable countHandled = () -> this.handled++;
 
 	BatchCompleter(PgqueClient client, ListenerIdentity identity, ContainerEvents events, CounterBoard counters,
-			long batchId) {
+			long batchId, @Nullable KeyHolds holds) {
 		this.client = client;
 		this.identity = identity;
 		this.events = events;
 		this.counters = counters;
 		this.batchId = batchId;
+		this.holds = holds;
 	}
 
 	long batchId() {
@@ -87,10 +95,12 @@ final class BatchCompleter {
 	}
 
 	void handled(PgqueMessage message) {
+		passed(message.id());
 		done(message.id(), this.countHandled);
 	}
 
 	void skipped(PgqueMessage message) {
+		passed(message.id());
 		done(message.id(), () -> this.skipped++);
 	}
 
@@ -99,11 +109,65 @@ final class BatchCompleter {
 	 */
 	void handledBefore(long messageId) {
 		for (Long open : this.window) {
-			if (open < messageId) {
-				this.doneInWindow.putIfAbsent(open, this.countHandled);
+			if (open < messageId && this.doneInWindow.putIfAbsent(open, this.countHandled) == null) {
+				passed(open);
 			}
 		}
 		advance();
+	}
+
+	/**
+	 * Hold a message back: it comes again with the one of its key that it waits for, and
+	 * that is no failure of it.
+	 */
+	void held(PgqueMessage message) {
+		this.held.add(message.id());
+		if (this.holds != null) {
+			this.holds.held(message);
+		}
+		done(message.id(), () -> {
+		});
+	}
+
+	/**
+	 * Whether messages are held back at all.
+	 */
+	boolean keepsKeys() {
+		return this.holds != null;
+	}
+
+	/**
+	 * Whether a message has to be held back.
+	 */
+	boolean isHeld(PgqueMessage message) {
+		return this.holds != null && this.holds.isHeld(message);
+	}
+
+	/**
+	 * Return those of some messages that may be handed over together, and hold back the
+	 * others.
+	 */
+	List<PgqueMessage> admit(List<PgqueMessage> messages) {
+		if (this.holds == null) {
+			return messages;
+		}
+		List<PgqueMessage> admitted = this.holds.admit(messages);
+		Set<Long> ids = admitted.stream().map(PgqueMessage::id).collect(Collectors.toSet());
+		messages.stream().filter((message) -> !ids.contains(message.id())).forEach(this::held);
+		return admitted;
+	}
+
+	/**
+	 * A handler has returned and may acknowledge the message later.
+	 */
+	void left(PgqueMessage message) {
+		passed(message.id());
+	}
+
+	private void passed(long messageId) {
+		if (this.holds != null) {
+			this.holds.passed(messageId);
+		}
 	}
 
 	/**
@@ -129,11 +193,15 @@ final class BatchCompleter {
 	}
 
 	void retry(PgqueMessage message, Duration delay, String reason) {
+		if (this.holds != null) {
+			this.holds.failed(message);
+		}
 		Duration bounded = (delay.compareTo(MAX_DELAY) < 0) ? delay : MAX_DELAY;
 		failed(message, Nack.retry(message.id(), bounded, reason));
 	}
 
 	void deadLetter(PgqueMessage message, String reason) {
+		passed(message.id());
 		failed(message, Nack.dead(message.id(), reason));
 	}
 
@@ -179,10 +247,12 @@ final class BatchCompleter {
 	}
 
 	/**
-	 * Return how many failures and replies are kept until the batch is settled.
+	 * Return how many failures, replies and messages of keys that wait are kept until the
+	 * batch is settled.
 	 */
 	int keptCount() {
-		return this.failures.size() + this.replies.size();
+		return this.failures.size() + this.replies.size() + this.held.size()
+				+ ((this.holds != null) ? this.holds.size() : 0);
 	}
 
 	/**
@@ -235,8 +305,20 @@ final class BatchCompleter {
 				sender = entry.getValue().sender();
 			}
 		}
-		Supplier<SettleResult> settling = () -> this.client.settle(this.batchId, upTo, nacks);
+		Supplier<SettleResult> settling = settling(upTo, nacks);
 		return (sender != null) ? sender.settle(settling, due) : settling.get();
+	}
+
+	private Supplier<SettleResult> settling(@Nullable Long upTo, List<Nack> nacks) {
+		KeyHolds holds = this.holds;
+		if (holds != null) {
+			List<Long> held = this.held.stream().filter((id) -> upTo == null || id <= upTo).toList();
+			List<Long> placed = holds.placed(upTo).stream().filter((id) -> !this.held.contains(id)).toList();
+			if (!nacks.isEmpty() || !held.isEmpty() || !placed.isEmpty()) {
+				return () -> this.client.holding().settle(this.batchId, upTo, nacks, held, placed);
+			}
+		}
+		return () -> this.client.settle(this.batchId, upTo, nacks);
 	}
 
 	private void tell(List<Long> deadIds) {

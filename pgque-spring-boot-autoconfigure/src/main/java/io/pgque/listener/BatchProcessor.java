@@ -1,7 +1,9 @@
 package io.pgque.listener;
 
 import java.time.Duration;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 
 import io.pgque.client.BatchPages;
 import io.pgque.client.EventRow;
@@ -77,10 +79,11 @@ final class BatchProcessor {
 	 * a first part
 	 */
 	BatchEnd process(Page first) {
+		KeyHolds holds = this.properties.isHoldFailedKeys() ? new KeyHolds() : null;
 		BatchCompleter completer = new BatchCompleter(this.client, this.identity, this.events, this.counters,
-				first.batchId());
+				first.batchId(), holds);
 		BatchRun run = new BatchRun(this.identity, this.properties, completer, this.stubborn, this.brake);
-		BatchEnd end = handle(first, run);
+		BatchEnd end = handle(first, run, holds);
 		if (end == null && completer.windowSize() == 0) {
 			settle(completer::settleBatch, completer.batchId());
 			return BatchEnd.CONTINUE;
@@ -113,11 +116,14 @@ final class BatchProcessor {
 	 * @return {@code null} when all of them were, or nothing more fits into memory before
 	 * it is acknowledged; otherwise how the batch ends early
 	 */
-	private @Nullable BatchEnd handle(Page first, BatchRun run) {
+	private @Nullable BatchEnd handle(Page first, BatchRun run, @Nullable KeyHolds holds) {
 		BatchPages pages = this.client.batchPages(first.batchId(), this.properties.getPageSize(),
 				this.properties.getPageBytes());
 		Page page = first;
 		while (true) {
+			if (holds != null) {
+				lookUpPlaces(page, holds, run);
+			}
 			BatchEnd end = dispatch(page, run);
 			if (end != null || !page.more()) {
 				return end;
@@ -142,6 +148,29 @@ final class BatchProcessor {
 			// What was done before it needn't be done again with each attempt.
 			settleAfter(ex, run);
 			throw ex;
+		}
+	}
+
+	private void lookUpPlaces(Page page, KeyHolds holds, BatchRun run) {
+		Map<Long, String> keys = new LinkedHashMap<>();
+		for (EventRow row : page.rows()) {
+			if (row.extra1() != null) {
+				keys.put(row.id(), row.extra1());
+			}
+		}
+		if (keys.isEmpty()) {
+			return;
+		}
+		this.control.begin(LoopControl.Activity.RECEIVING);
+		try {
+			holds.add(keys, this.client.holding().places(page.batchId(), keys));
+		}
+		catch (RuntimeException ex) {
+			settleAfter(ex, run);
+			throw ex;
+		}
+		finally {
+			this.control.begin(LoopControl.Activity.IDLE);
 		}
 	}
 

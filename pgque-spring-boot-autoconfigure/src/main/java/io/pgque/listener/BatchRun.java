@@ -82,6 +82,12 @@ final class BatchRun {
 			else if (outcome instanceof Outcome.Decided decided) {
 				decided(message, decided);
 			}
+			else if (outcome instanceof Outcome.Open) {
+				this.completer.left(message);
+			}
+			else if (outcome instanceof Outcome.Held) {
+				this.completer.held(message);
+			}
 			else if (outcome instanceof Outcome.Interrupted) {
 				return interrupted(message);
 			}
@@ -92,6 +98,40 @@ final class BatchRun {
 				return BatchEnd.refused(refused.failure());
 			}
 			return null;
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Return whether a message has to wait for another one of its key.
+	 */
+	boolean isHeld(PgqueMessage message) {
+		if (!this.completer.keepsKeys()) {
+			return false;
+		}
+		this.lock.lock();
+		try {
+			return this.completer.isHeld(message);
+		}
+		finally {
+			this.lock.unlock();
+		}
+	}
+
+	/**
+	 * Choose from messages that are to be handed over together, and hold back those that
+	 * have to wait for one that isn't among them.
+	 * @return the others
+	 */
+	List<PgqueMessage> admit(List<PgqueMessage> messages) {
+		if (!this.completer.keepsKeys()) {
+			return messages;
+		}
+		this.lock.lock();
+		try {
+			return this.completer.admit(messages);
 		}
 		finally {
 			this.lock.unlock();

@@ -98,6 +98,7 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 			BatchTransactions.check(identity, routes, properties);
 		}
 		ParallelDispatch.check(identity, routes, properties);
+		KeyHolds.check(identity, properties);
 		this.properties = new PgqueContainerProperties(properties);
 		this.subscription = new ConsumerSubscription(client, identity, this.properties);
 		HandlingObserver observer = this.properties.getHandlingObserver();

@@ -54,6 +54,12 @@ sealed interface Outcome {
 	}
 
 	/**
+	 * It waits for another message of its key, which has failed.
+	 */
+	record Held() implements Outcome {
+	}
+
+	/**
 	 * Its handler has returned and not acknowledged it.
 	 */
 	record Open() implements Outcome {
@@ -82,6 +88,11 @@ sealed interface Outcome {
 	 * The message is passed over.
 	 */
 	Outcome SKIPPED = new Skipped();
+
+	/**
+	 * The message is held back.
+	 */
+	Outcome HELD = new Held();
 
 	/**
 	 * The message may be acknowledged later.

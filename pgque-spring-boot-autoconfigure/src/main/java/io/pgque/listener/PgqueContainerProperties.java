@@ -67,6 +67,8 @@ public class PgqueContainerProperties {
 
 	private Duration failureBrakeMaxPause = Duration.ofMinutes(1);
 
+	private boolean holdFailedKeys;
+
 	/**
 	 * Create properties with the defaults.
 	 */
@@ -104,6 +106,7 @@ public class PgqueContainerProperties {
 		this.failureBrakeThreshold = other.failureBrakeThreshold;
 		this.failureBrakePause = other.failureBrakePause;
 		this.failureBrakeMaxPause = other.failureBrakeMaxPause;
+		this.holdFailedKeys = other.holdFailedKeys;
 	}
 
 	/**
@@ -479,6 +482,23 @@ public class PgqueContainerProperties {
 	 */
 	public void setRetryRules(RetryRules retryRules) {
 		this.retryRules = retryRules;
+	}
+
+	/**
+	 * Return whether later messages of a key wait while an earlier one is being retried.
+	 * @return whether they wait
+	 */
+	public boolean isHoldFailedKeys() {
+		return this.holdFailedKeys;
+	}
+
+	/**
+	 * Set whether later messages of a key wait while an earlier one is being retried. Not
+	 * for mode {@link ListenerMode#COOPERATIVE}, which keeps no order.
+	 * @param holdFailedKeys whether they wait; otherwise they are handled meanwhile
+	 */
+	public void setHoldFailedKeys(boolean holdFailedKeys) {
+		this.holdFailedKeys = holdFailedKeys;
 	}
 
 	/**

@@ -86,7 +86,11 @@ final class RepeatedTransaction implements BatchTransaction, DispatchStrategy {
 	public @Nullable BatchEnd dispatch(List<PgqueMessage> messages, BatchRun run) {
 		for (PgqueMessage message : messages) {
 			Outcome outcome = this.failed.get(message.id());
-			if (outcome == null) {
+			if (outcome != null && run.isHeld(message)) {
+				// Another of its key has failed since.
+				outcome = Outcome.HELD;
+			}
+			else if (outcome == null) {
 				if (!this.control.beginHandling()) {
 					return BatchEnd.CONTINUE;
 				}

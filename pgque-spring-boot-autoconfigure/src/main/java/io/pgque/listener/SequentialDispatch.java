@@ -70,7 +70,7 @@ final class SequentialDispatch implements DispatchStrategy {
 				collected = new Collected(listener, new ArrayList<>());
 			}
 			if (end == null && screened != null) {
-				end = run.note(message, screened);
+				end = run.note(message, inTurn(screened, message, run));
 			}
 			else if (end == null && listener == null) {
 				end = dispatch(message, run);
@@ -107,7 +107,15 @@ final class SequentialDispatch implements DispatchStrategy {
 	}
 
 	private @Nullable BatchEnd handle(PgqueMessage message, BatchRun run) {
-		return run.note(message, screened(message, run));
+		return run.note(message, run.isHeld(message) ? Outcome.HELD : screened(message, run));
+	}
+
+	/**
+	 * What no handler wants needn't wait for others of its key. Everything else must,
+	 * also if it will fail without one.
+	 */
+	private static Outcome inTurn(Outcome screened, PgqueMessage message, BatchRun run) {
+		return (!(screened instanceof Outcome.Skipped) && run.isHeld(message)) ? Outcome.HELD : screened;
 	}
 
 	/**
@@ -116,7 +124,10 @@ final class SequentialDispatch implements DispatchStrategy {
 	 */
 	Outcome outcome(PgqueMessage message, BatchRun run) {
 		Outcome screened = this.dispatcher.screen(message);
-		return (screened != null) ? screened : screened(message, run);
+		if (screened != null) {
+			return inTurn(screened, message, run);
+		}
+		return run.isHeld(message) ? Outcome.HELD : screened(message, run);
 	}
 
 	private Outcome screened(PgqueMessage message, BatchRun run) {
@@ -156,7 +167,7 @@ final class SequentialDispatch implements DispatchStrategy {
 	 */
 	private @Nullable BatchEnd dispatch(Collected collected, BatchRun run) {
 		PgqueBatchListener listener = collected.listener();
-		List<PgqueMessage> rest = collected.messages();
+		List<PgqueMessage> rest = run.admit(collected.messages());
 		BatchEnd end = null;
 		while (listener != null && end == null && !rest.isEmpty()) {
 			if (!this.control.beginHandling()) {
@@ -173,7 +184,7 @@ final class SequentialDispatch implements DispatchStrategy {
 			}
 			List<PgqueMessage> again = new ArrayList<>();
 			end = note(handed, failure, again, run);
-			rest = again;
+			rest = run.admit(again);
 		}
 		return end;
 	}

@@ -337,9 +337,10 @@ class PgqueListenerAutoConfigurationTests {
 					"pgque.listener.unknown-type-policy=skip", "pgque.listener.shutdown-timeout=4s",
 					"pgque.listener.subscribe=false", "pgque.headers.column=none", "pgque.listener.wakeup=poll",
 					"pgque.listener.failure-brake.threshold=3", "pgque.listener.failure-brake.pause=6s",
-					"pgque.listener.failure-brake.max-pause=7s", "pgque.listener.retry.delay=8s",
-					"pgque.listener.retry.multiplier=3", "pgque.listener.retry.max-delay=9s",
-					"pgque.listener.retry.jitter=1s", "pgque.listener.retry.includes=java.io.IOException",
+					"pgque.listener.failure-brake.max-pause=7s", "pgque.listener.hold-failed-keys=true",
+					"pgque.listener.retry.delay=8s", "pgque.listener.retry.multiplier=3",
+					"pgque.listener.retry.max-delay=9s", "pgque.listener.retry.jitter=1s",
+					"pgque.listener.retry.includes=java.io.IOException",
 					"pgque.listener.retry.excludes=java.lang.IllegalStateException,java.lang.Error")
 			.run((context) -> {
 				assertThat(context).doesNotHaveBean(WakeupListener.class);
@@ -352,6 +353,7 @@ class PgqueListenerAutoConfigurationTests {
 				assertThat(properties.getFailureBrakeThreshold()).isEqualTo(3);
 				assertThat(properties.getFailureBrakePause()).isEqualTo(Duration.ofSeconds(6));
 				assertThat(properties.getFailureBrakeMaxPause()).isEqualTo(Duration.ofSeconds(7));
+				assertThat(properties.isHoldFailedKeys()).isTrue();
 				assertThat(properties.getBackOff()).isEqualTo(
 						new BackOffSettings(Duration.ofSeconds(8), 3, Duration.ofSeconds(9), Duration.ofSeconds(1)));
 				assertThat(properties.getRetryRules()).isEqualTo(
