@@ -6,9 +6,11 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.stream.IntStream;
 
 import io.pgque.client.EventExtras;
+import io.pgque.client.PgqueClient;
 import io.pgque.core.PgqueMessage;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
@@ -212,7 +214,60 @@ class HoldFailedKeysTests {
 		await().until(() -> this.fixture.pendingRetries(queue) == 3);
 		this.fixture.retryNow(queue);
 		await().until(() -> this.calls.size() == 5);
-		assertThat(this.calls).containsExactly("A1 1", "B4 1", "A1 2", "A2 1", "A3 1");
+		assertThat(this.calls).containsExactlyInAnyOrder("A1 1", "B4 1", "A1 2", "A2 1", "A3 1")
+			.containsSubsequence("A1 1", "A1 2", "A2 1", "A3 1");
+	}
+
+	@Test
+	void instanceThatLostItsBatchHoldsNothingBack() {
+		this.fixture.properties.setLeaseDuration(Duration.ofMillis(1500));
+		ContainerLeaseTests.Outage outage = new ContainerLeaseTests.Outage(this.database);
+		CountDownLatch mayLeave = new CountDownLatch(1);
+		List<String> lost = new CopyOnWriteArrayList<>();
+		var first = this.fixture.container("lost", ListenerFixture.routes((message) -> {
+			lost.add(message.payload());
+			if (message.payload().equals("A1")) {
+				throw new IllegalStateException("no");
+			}
+			mayLeave.await();
+		}), (container) -> container.setInstanceHeartbeat(new InstanceHeartbeat(new PgqueClient(outage))));
+		send("lost", "A1", "B2", "A3");
+		first.start();
+		await().until(() -> lost.equals(List.of("A1", "B2")));
+		outage.begin();
+		var second = container("lost", OrderedMode.EXCLUSIVE);
+		second.start();
+		await().until(() -> this.fixture.isDrained("lost"));
+		outage.end();
+		mayLeave.countDown();
+		await().until(() -> first.getCounters().staleSettles() == 1 || first.isStandby());
+		assertThat(this.calls).containsExactly("A1 1", "B2 1", "A3 1");
+		assertThat(lost).doesNotContain("A3");
+		assertThat(heldKeys("lost")).isEmpty();
+		assertThat(this.fixture.pendingRetries("lost")).isZero();
+	}
+
+	@Test
+	void orderOutlastsAChangeOfTheNumberOfSlots() {
+		var before = container("slots", OrderedMode.PARTITIONED);
+		before.start();
+		this.failing.add("A1");
+		send("slots", "A1", "A2", "B3");
+		await().until(() -> this.fixture.pendingRetries("slots") == 2);
+		await().until(() -> {
+			this.fixture.tick("slots");
+			return this.database.value(Boolean.class, "select pgque.change_partitions('slots', 'consumer', 2)");
+		});
+		before.stop();
+		this.fixture.properties.setPartitions(2);
+		var after = this.fixture.container("slots", this::handle);
+		after.start();
+		send("slots", "A4", "B5");
+		await().until(() -> this.fixture.pendingRetries("slots") == 3);
+		this.fixture.retryNow("slots");
+		await().until(() -> this.calls.size() == 6);
+		assertThat(this.calls).containsExactlyInAnyOrder("A1 1", "B3 1", "B5 1", "A1 2", "A2 1", "A4 1")
+			.containsSubsequence("A1 1", "A1 2", "A2 1", "A4 1");
 	}
 
 	@Test
@@ -338,12 +393,15 @@ class HoldFailedKeysTests {
 
 	private DefaultPgqueMessageListenerContainer container(String queue, OrderedMode mode) {
 		mode.apply(this.fixture.properties);
-		return this.fixture.container(queue, ListenerFixture.routes((message) -> {
-			this.calls.add(message.payload() + " " + message.deliveryAttempt());
-			if (this.failing.remove(message.payload())) {
-				throw new IllegalStateException("no");
-			}
-		}), (container) -> container.setTransactionManager(mode.transactionManager(this.fixture.pool)));
+		return this.fixture.container(queue, ListenerFixture.routes(this::handle),
+				(container) -> container.setTransactionManager(mode.transactionManager(this.fixture.pool)));
+	}
+
+	private void handle(PgqueMessage message) {
+		this.calls.add(message.payload() + " " + message.deliveryAttempt());
+		if (this.failing.remove(message.payload())) {
+			throw new IllegalStateException("no");
+		}
 	}
 
 	/**

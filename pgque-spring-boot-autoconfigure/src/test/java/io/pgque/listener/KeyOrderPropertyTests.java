@@ -147,8 +147,11 @@ class KeyOrderPropertyTests {
 	private DefaultPgqueMessageListenerContainer instance(String queue, OrderedMode mode, long seed) {
 		DataSource pool = this.fixture.pool;
 		JdbcTemplate jdbc = new JdbcTemplate(pool);
-		this.fixture.errorHandler = (failure, message, context) -> FailureAction
-			.retry(Duration.ofMillis(delay(message.id(), message.deliveryAttempt())));
+		Random aborts = new Random(seed);
+		this.fixture.errorHandler = (failure, message,
+				context) -> (message.deliveryAttempt() <= MAX_RETRIES && aborts.nextInt(10) == 0)
+						? FailureAction.abortBatch(Duration.ofMillis(1))
+						: FailureAction.retry(Duration.ofMillis(delay(message.id(), message.deliveryAttempt())));
 		return this.fixture.container(queue, ListenerFixture.routes((message) -> {
 			boolean fails = isFailing(message, seed);
 			boolean letter = fails && message.deliveryAttempt() > MAX_RETRIES;
