@@ -279,7 +279,8 @@ final class BatchCompleter {
 				nacks.add(failure.nack());
 			}
 		});
-		SettleResult result = settle(upTo, nacks);
+		List<Long> held = this.held.stream().filter((id) -> upTo == null || id <= upTo).toList();
+		SettleResult result = settle(upTo, nacks, held);
 		if (!result.settled()) {
 			this.counters.staleSettles.increment();
 			logger.warn("Batch " + this.batchId + " of " + this.identity
@@ -292,11 +293,12 @@ final class BatchCompleter {
 		this.counters.skipped.add(this.skipped);
 		this.counters.retried.add(result.retried());
 		this.counters.deadLettered.add(result.deadIds().size());
+		this.counters.heldBack.add(held.size());
 		this.counters.batchesSettled.increment();
 		tell(result.deadIds());
 	}
 
-	private SettleResult settle(@Nullable Long upTo, List<Nack> nacks) {
+	private SettleResult settle(@Nullable Long upTo, List<Nack> nacks, List<Long> held) {
 		List<PgqueReply> due = new ArrayList<>();
 		ReplySender sender = null;
 		for (Map.Entry<Long, Outcome.PreparedReply> entry : this.replies.entrySet()) {
@@ -305,14 +307,13 @@ final class BatchCompleter {
 				sender = entry.getValue().sender();
 			}
 		}
-		Supplier<SettleResult> settling = settling(upTo, nacks);
+		Supplier<SettleResult> settling = settling(upTo, nacks, held);
 		return (sender != null) ? sender.settle(settling, due) : settling.get();
 	}
 
-	private Supplier<SettleResult> settling(@Nullable Long upTo, List<Nack> nacks) {
+	private Supplier<SettleResult> settling(@Nullable Long upTo, List<Nack> nacks, List<Long> held) {
 		KeyHolds holds = this.holds;
 		if (holds != null) {
-			List<Long> held = this.held.stream().filter((id) -> upTo == null || id <= upTo).toList();
 			List<Long> placed = holds.placed(upTo).stream().filter((id) -> !this.held.contains(id)).toList();
 			if (!nacks.isEmpty() || !held.isEmpty() || !placed.isEmpty()) {
 				return () -> this.client.holding().settle(this.batchId, upTo, nacks, held, placed);

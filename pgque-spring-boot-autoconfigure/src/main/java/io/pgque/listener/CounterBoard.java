@@ -15,6 +15,8 @@ final class CounterBoard {
 
 	final LongAdder deadLettered = new LongAdder();
 
+	final LongAdder heldBack = new LongAdder();
+
 	final LongAdder batchesSettled = new LongAdder();
 
 	final LongAdder batchesAborted = new LongAdder();
@@ -25,7 +27,8 @@ final class CounterBoard {
 
 	ListenerCounters snapshot() {
 		return new ListenerCounters(this.handled.sum(), this.skipped.sum(), this.retried.sum(), this.deadLettered.sum(),
-				this.batchesSettled.sum(), this.batchesAborted.sum(), this.staleSettles.sum(), this.failures.sum());
+				this.heldBack.sum(), this.batchesSettled.sum(), this.batchesAborted.sum(), this.staleSettles.sum(),
+				this.failures.sum());
 	}
 
 }
