@@ -98,21 +98,28 @@ class InboxTests {
 		assertThat(add("one", 7)).isTrue();
 		assertThat(turn()).isOne();
 		assertThat(add("one", 8)).isTrue();
-		assertThat(turn()).isOne();
 		assertThat(add("one", 7)).isFalse();
 		assertThat(turn()).isOne();
 		assertThat(add("one", 8)).isFalse();
-		assertThat(add("one", 7)).isTrue();
+		assertThat(add("one", 7)).as("it is older than the retention").isTrue();
+		assertThat(rows()).isEqualTo(3);
+		this.database.query("select pgque.maint()");
+		assertThat(rows()).isEqualTo(2);
 		assertThat(this.database.value(Long.class,
 				"select sum(pg_stat_get_tuples_deleted(c.oid))::bigint from pg_class c where c.relname like 'inbox\\__'"))
 			.isZero();
 	}
 
+	private long rows() {
+		return this.database.value(Long.class, "select count(*) from (select from pgque_internal.inbox_0"
+				+ " union all select from pgque_internal.inbox_1 union all select from pgque_internal.inbox_2) n");
+	}
+
 	/**
-	 * Half the retention passes, and maintenance comes.
+	 * The retention passes, and maintenance comes.
 	 */
 	private int turn() {
-		this.database.update("update pgque_internal.inbox_ring set inbox_switched = now() - inbox_retention / 2");
+		this.database.update("update pgque_internal.inbox_ring set inbox_switched = now() - inbox_retention");
 		int before = slot();
 		this.database.query("select pgque.maint()");
 		return Math.floorMod(slot() - before, 3);
@@ -123,23 +130,70 @@ class InboxTests {
 	}
 
 	@Test
-	void tablesDoNotTurnBeforeHalfTheRetention() {
+	void tablesDoNotTurnBeforeTheRetention() {
 		this.database.query("select pgque.set_inbox_retention('2 days')");
-		this.database.update("update pgque_internal.inbox_ring set inbox_switched = now() - interval '23 hours'");
+		this.database.update("update pgque_internal.inbox_ring set inbox_switched = now() - interval '47 hours'");
 		int before = slot();
 		this.database.query("select pgque.maint()");
 		assertThat(slot()).isEqualTo(before);
-		this.database.query("select pgque.set_inbox_retention('1 day')");
+		this.database.query("select pgque.set_inbox_retention('46 hours')");
 		this.database.query("select pgque.maint()");
 		assertThat(slot()).isNotEqualTo(before);
 	}
 
+	/**
+	 * At each moment somebody looks into the inbox, in a transaction that begins before
+	 * the one before it ends.
+	 */
 	@Test
-	void turningWaitsForNobody() throws Exception {
-		try (Connection reader = this.database.connect()) {
-			reader.setAutoCommit(false);
-			add(reader, 7);
-			assertThat(turn()).isZero();
+	void tablesTurnAndAreEmptiedUnderUnbrokenTraffic() throws Exception {
+		add("one", 1);
+		try (Connection first = this.database.connect(); Connection second = this.database.connect()) {
+			first.setAutoCommit(false);
+			second.setAutoCommit(false);
+			add(first, 100);
+			for (int round = 0; round < 6; round++) {
+				add(second, 200 + round);
+				first.commit();
+				assertThat(turn()).as("turn %s", round).isOne();
+				add(first, 300 + round);
+				second.commit();
+				assertThat(rows()).as("notes of the last two rounds, and what is to be emptied next")
+					.isLessThanOrEqualTo(9);
+			}
+			assertThat(slowest(first, second)).isLessThan(500);
+		}
+	}
+
+	/**
+	 * Nobody waits for maintenance.
+	 */
+	private long slowest(Connection first, Connection second) throws SQLException {
+		long slowest = 0;
+		for (int i = 0; i < 20; i++) {
+			long begin = System.nanoTime();
+			add((i % 2 == 0) ? first : second, 1000 + i);
+			((i % 2 == 0) ? second : first).commit();
+			slowest = Math.max(slowest, (System.nanoTime() - begin) / 1_000_000);
+			this.database.query("select pgque.maint()");
+		}
+		first.commit();
+		second.commit();
+		return slowest;
+	}
+
+	@Test
+	void emptyingWaitsForNobody() throws Exception {
+		add("one", 7);
+		turn();
+		try (Connection old = this.database.connect()) {
+			old.setAutoCommit(false);
+			add(old, 8);
+			turn();
+			turn();
+			assertThat(rows()).as("one of the tables is in use").isPositive();
+			assertThat(turn()).as("without an empty table there is no turn").isZero();
+			assertThat(add("one", 8 + 1)).isTrue();
 		}
 		assertThat(turn()).isOne();
 	}
