@@ -289,6 +289,10 @@ final class BatchCompleter {
 					+ " messages of it may be handled twice");
 			return;
 		}
+		AfterCommit.run(() -> count(result));
+	}
+
+	private void count(SettleResult result) {
 		this.counters.handled.add(this.handled);
 		this.counters.skipped.add(this.skipped);
 		this.counters.retried.add(result.retried());

@@ -94,8 +94,11 @@ final class BatchProcessor {
 		}
 		BatchEnd.Abort abort = end.abort();
 		if (abort != null) {
-			this.counters.batchesAborted.increment();
-			this.events.batchAborted(completer.batchId(), abort.messageId(), end.pause(), abort.failure());
+			Duration pause = end.pause();
+			AfterCommit.run(() -> {
+				this.counters.batchesAborted.increment();
+				this.events.batchAborted(completer.batchId(), abort.messageId(), pause, abort.failure());
+			});
 		}
 		return end;
 	}

@@ -25,6 +25,9 @@ import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.jdbc.datasource.DelegatingDataSource;
 
+import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.support.JdbcTransactionManager;
+
 import static io.pgque.listener.ContainerDeliveryTests.time;
 import static io.pgque.listener.ListenerFixture.await;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -176,6 +179,47 @@ class ContainerLeaseTests {
 		second.stop();
 		this.fixture.send("silent", 1);
 		await().untilAsserted(() -> assertThat(byFirst).as("it is back").containsExactly("1", "2", "1"));
+	}
+
+	@Test
+	void nobodyTakesOverFromAnOpenTransaction() {
+		this.fixture.properties.setLeaseDuration(Duration.ofSeconds(1));
+		this.fixture.properties.setTransactional(true);
+		this.database.execute("create table if not exists by_whom (who text, payload text)");
+		JdbcTemplate jdbc = new JdbcTemplate(this.fixture.pool);
+		JdbcTransactionManager transactions = new JdbcTransactionManager(this.fixture.pool);
+		Outage outage = new Outage(this.database);
+		CountDownLatch entered = new CountDownLatch(2);
+		CountDownLatch mayLeave = new CountDownLatch(1);
+		var first = this.fixture.container("in_transaction", ListenerFixture.routes((message) -> {
+			jdbc.update("insert into by_whom values ('first', ?)", message.payload());
+			entered.countDown();
+			if (message.payload().equals("2")) {
+				mayLeave.await();
+			}
+		}), (container) -> {
+			container.setTransactionManager(transactions);
+			container.setInstanceHeartbeat(new InstanceHeartbeat(new PgqueClient(outage)));
+		});
+		var second = this.fixture.container("in_transaction",
+				ListenerFixture
+					.routes((message) -> jdbc.update("insert into by_whom values ('second', ?)", message.payload())),
+				(container) -> container.setTransactionManager(transactions));
+		this.fixture.send("in_transaction", 3);
+		first.start();
+		await().until(() -> entered.getCount() == 0);
+		second.start();
+		await().until(second::isStandby);
+		outage.begin();
+		// Of the first, the transaction is proof enough that it lives.
+		await().during(Duration.ofSeconds(3)).until(second::isStandby);
+		mayLeave.countDown();
+		await().until(() -> this.fixture.isDrained("in_transaction"));
+		outage.end();
+		assertThat(this.database.values(String.class, "select who || ' ' || payload from by_whom order by payload"))
+			.as("a silent owner commits what it has begun, and begins no more")
+			.containsExactly("first 1", "first 2", "second 3");
+		assertThat(first.getCounters().staleSettles()).isZero();
 	}
 
 	@Test

@@ -8,6 +8,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.pgque.client.EventExtras;
+import io.pgque.event.BatchAbortedEvent;
+import io.pgque.event.MessageDeadLetteredEvent;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
 import jakarta.persistence.Entity;
@@ -18,6 +20,8 @@ import jakarta.persistence.Table;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.support.JdbcTransactionManager;
@@ -59,7 +63,7 @@ class TransactionalContainerTests {
 		this.fixture.errorHandler = (failure, message, context) -> FailureAction.retry(Duration.ofHours(1));
 		this.jdbc = new JdbcTemplate(this.pool);
 		this.database.execute("create table if not exists effect (id bigint primary key, payload text not null)");
-		this.database.execute("truncate effect");
+		this.database.execute("truncate effect cascade");
 	}
 
 	@AfterEach
@@ -155,6 +159,134 @@ class TransactionalContainerTests {
 		assertThat(effects()).containsExactly("1", "2", "3");
 		assertThat(calls.get()).isGreaterThan(3);
 		assertThat(this.fixture.pendingRetries("atomic")).isZero();
+	}
+
+	@Test
+	void outcomesAreToldAfterTheCommitOnly() {
+		this.database.execute("create table if not exists claim"
+				+ " (id bigint references effect (id) on delete cascade deferrable initially deferred)");
+		AtomicInteger runs = new AtomicInteger();
+		this.fixture.errorHandler = new DefaultPgqueErrorHandler();
+		var container = container("commit_fails", new JdbcTransactionManager(this.pool), (message) -> {
+			if (message.payload().equals("2")) {
+				throw new RejectMessageException("no");
+			}
+			if (runs.incrementAndGet() <= 2) {
+				// Refused by the commit.
+				this.jdbc.update("insert into claim values (-1)");
+			}
+		});
+		this.fixture.send("commit_fails", 2);
+		container.start();
+		await().until(() -> container.getCounters().failures() == 2);
+		await().until(() -> this.fixture.isDrained("commit_fails"));
+		await().untilAsserted(() -> assertThat(container.getCounters())
+			.extracting(ListenerCounters::handled, ListenerCounters::deadLettered, ListenerCounters::batchesSettled)
+			.containsExactly(1L, 1L, 1L));
+		assertThat(this.fixture.events(MessageDeadLetteredEvent.class)).hasSize(1);
+		assertThat(this.fixture.deadLetters("commit_fails")).isOne();
+	}
+
+	@Test
+	void abortIsToldAfterTheCommitOnly() {
+		this.database.execute("create table if not exists claim"
+				+ " (id bigint references effect (id) on delete cascade deferrable initially deferred)");
+		AtomicInteger runs = new AtomicInteger();
+		this.fixture.errorHandler = (failure, message, context) -> FailureAction.abortBatch(Duration.ofMillis(50));
+		var container = container("abort_fails", new JdbcTransactionManager(this.pool), (message) -> {
+			if (message.payload().equals("2") && runs.get() <= 2) {
+				throw new IllegalStateException("down");
+			}
+			if (runs.incrementAndGet() == 1) {
+				this.jdbc.update("insert into claim values (-1)");
+			}
+		});
+		this.fixture.send("abort_fails", 2);
+		container.start();
+		await().until(() -> container.getCounters().failures() == 1);
+		await().until(() -> !this.fixture.events(BatchAbortedEvent.class).isEmpty());
+		assertThat(container.getCounters().batchesAborted())
+			.isEqualTo(this.fixture.events(BatchAbortedEvent.class).size());
+		runs.set(10);
+		await().until(() -> this.fixture.isDrained("abort_fails"));
+		await().untilAsserted(() -> assertThat(container.getCounters().handled()).isEqualTo(2));
+	}
+
+	@ParameterizedTest
+	@ValueSource(booleans = { true, false })
+	void handlerThatAlwaysFailsIsGivenUpAndStopEndsItsRepetition(boolean savepoints) {
+		EntityManagerFactory entities = entities();
+		try {
+			this.fixture.errorHandler = new DefaultPgqueErrorHandler(
+					new BackOffSettings(Duration.ofMillis(1), 1, Duration.ofMillis(1), Duration.ZERO));
+			List<Integer> attempts = new CopyOnWriteArrayList<>();
+			String queue = "always_" + savepoints;
+			var container = container(queue,
+					savepoints ? new JdbcTransactionManager(this.pool) : new JpaTransactionManager(entities),
+					(message) -> {
+						attempts.add(message.deliveryAttempt());
+						throw new IllegalStateException("always");
+					});
+			this.fixture.client.setQueueConfig(queue, "max_retries", "2");
+			this.fixture.send(queue, 1);
+			container.start();
+			await().until(() -> {
+				this.fixture.retryNow(queue);
+				return this.fixture.deadLetters(queue) == 1;
+			});
+			container.stop();
+			assertThat(attempts).containsExactly(1, 2, 3);
+			assertThat(this.fixture.isDrained(queue)).isTrue();
+			this.fixture.send(queue, 1);
+			container.start();
+			await().until(() -> attempts.size() > 3);
+			container.stop();
+			int seen = attempts.size();
+			this.fixture.retryNow(queue);
+			assertThat(attempts).hasSize(seen);
+		}
+		finally {
+			entities.close();
+		}
+	}
+
+	/**
+	 * The transaction is aborted then, and mustn't be what the next batch finds.
+	 */
+	@ParameterizedTest
+	@ValueSource(booleans = { true, false })
+	void settlementThatFailsInItsTransactionLeavesTheNextBatchesAlone(boolean savepoints) {
+		EntityManagerFactory entities = entities();
+		try {
+			String queue = "refused_" + savepoints;
+			var container = container(queue,
+					savepoints ? new JdbcTransactionManager(this.pool) : new JpaTransactionManager(entities),
+					(message) -> {
+						if (message.payload().equals("2")) {
+							throw new IllegalStateException("no");
+						}
+						insert(message.id(), message.payload());
+					});
+			this.database.execute("alter table pgque.retry_queue add constraint refused check (false) not valid");
+			try {
+				this.fixture.send(queue, 3);
+				container.start();
+				await().until(() -> container.getCounters().failures() >= 2);
+				assertThat(effects()).isEmpty();
+				assertThat(container.getCounters().handled()).isZero();
+			}
+			finally {
+				this.database.execute("alter table pgque.retry_queue drop constraint refused");
+			}
+			await().until(() -> this.fixture.isDrained(queue));
+			this.fixture.send(queue, 1);
+			await().until(() -> container.getCounters().handled() == 3);
+			assertThat(effects()).containsExactly("1", "3", "1");
+			assertThat(this.fixture.pendingRetries(queue)).isOne();
+		}
+		finally {
+			entities.close();
+		}
 	}
 
 	@Test
