@@ -1,13 +1,11 @@
 package io.pgque.config;
 
-import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -24,8 +22,9 @@ import org.springframework.context.SmartLifecycle;
 /**
  * Knows all listener containers of the application, starts them last and stops them
  * first, all at the same time. By their ids single ones can be started, stopped, paused
- * and resumed. A handler that stops the registry, say by closing the application, doesn't
- * wait for its own container, which stops when the handler has returned.
+ * and resumed. A handler that stops the registry, say by closing the application, waits
+ * for no container whose handlers do the same, its own included: those stop when their
+ * handlers have returned.
  *
  * @since 0.1.0
  */
@@ -184,8 +183,7 @@ public class PgqueListenerEndpointRegistry implements SmartLifecycle, Disposable
 	@Override
 	public void stop(Runnable callback) {
 		this.running = false;
-		List<PgqueMessageListenerContainer> toStop = new ArrayList<>(getListenerContainers());
-		toStop.removeIf((container) -> !container.isRunning());
+		List<PgqueMessageListenerContainer> toStop = runningContainers();
 		if (toStop.isEmpty()) {
 			callback.run();
 			return;
@@ -198,17 +196,18 @@ public class PgqueListenerEndpointRegistry implements SmartLifecycle, Disposable
 		}));
 	}
 
+	private List<PgqueMessageListenerContainer> runningContainers() {
+		return getListenerContainers().stream().filter(PgqueMessageListenerContainer::isRunning).toList();
+	}
+
 	@Override
 	public void stop() {
-		CountDownLatch stopped = new CountDownLatch(1);
-		stop(stopped::countDown);
-		try {
-			// Each container has its own limit.
-			stopped.await();
-		}
-		catch (InterruptedException ex) {
-			Thread.currentThread().interrupt();
-		}
+		this.running = false;
+		List<PgqueMessageListenerContainer> toStop = runningContainers();
+		toStop.forEach((container) -> container.stop(() -> {
+		}));
+		// Each container has its own limit, which has begun for all of them.
+		toStop.forEach(PgqueMessageListenerContainer::stop);
 	}
 
 	@Override

@@ -289,7 +289,7 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 			return;
 		}
 		long begin = run.requestStop();
-		if (!isOwnThread(run)) {
+		if (!isListenerOfEvents(run)) {
 			join(run, begin);
 		}
 	}
@@ -301,6 +301,10 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 		try {
 			do {
 				ended = run.awaitEnd(JOIN_STEP);
+				if (!ended && this.dispatcher.isHeldByStoppingHandlers()) {
+					// They wait for this stop, or for one that waits for it.
+					return;
+				}
 				if (!ended) {
 					run.interruptIfStuck(timeout);
 				}
@@ -317,17 +321,17 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	}
 
 	/**
-	 * A handler that stops its container, be it by closing the application, can't wait
-	 * for its own end: the container stops when the handler has returned.
+	 * Whether the caller is a listener of the container's events, which is called by its
+	 * loop and can't wait for the end of that.
 	 */
-	private boolean isOwnThread(ContainerRun run) {
-		return run.isCurrentThread() || this.dispatcher.isCalledByHandler();
+	private boolean isListenerOfEvents(ContainerRun run) {
+		return run.isCurrentThread() && !this.dispatcher.isCalledByHandler();
 	}
 
 	@Override
 	public void stop(Runnable callback) {
 		ContainerRun run = this.run;
-		if (run != null && isOwnThread(run)) {
+		if (run != null && isListenerOfEvents(run)) {
 			run.requestStop();
 			callback.run();
 			return;

@@ -165,6 +165,13 @@ class MessageDispatcher {
 		return this.handling.contains(Thread.currentThread());
 	}
 
+	/**
+	 * Return whether handlers run, and all of them wait for something to stop.
+	 */
+	boolean isHeldByStoppingHandlers() {
+		return StoppingHandlers.areAll(this.handling);
+	}
+
 	private @Nullable Exception call(HandlerScope.Call handler, PgqueMessage message) {
 		Thread thread = Thread.currentThread();
 		this.handling.add(thread);

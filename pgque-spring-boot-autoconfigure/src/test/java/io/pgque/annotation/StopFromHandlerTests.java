@@ -3,14 +3,18 @@ package io.pgque.annotation;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CyclicBarrier;
 
 import io.pgque.config.PgqueListenerEndpointRegistry;
+import io.pgque.core.PgqueMessage;
 import io.pgque.listener.PgqueMessageListenerContainer;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.context.ConfigurableApplicationContext;
@@ -67,6 +71,22 @@ class StopFromHandlerTests {
 				() -> assertThat(registry.getListenerContainer("s2.s").getCounters().handled()).isEqualTo(2));
 	}
 
+	@ParameterizedTest
+	@ValueSource(strings = { "stop", "close" })
+	void handlersOfTwoContainersDoItAtTheSameTime(String type) {
+		PgqueListenerEndpointRegistry registry = this.context.start(Together.class);
+		this.context.send("s3", type, "first", "second");
+		this.context.send("s4", type, "first", "second");
+		await()
+			.until(() -> registry.getListenerContainers().stream().noneMatch(PgqueMessageListenerContainer::isRunning));
+		assertThat(calls).containsExactlyInAnyOrder("s3 first", "s4 first");
+		assertThat(durations).hasSize(2).allSatisfy((time) -> assertThat(time).isLessThan(Duration.ofSeconds(3)));
+		await().untilAsserted(() -> assertThat(registry.getListenerContainers())
+			.allSatisfy((container) -> assertThat(container.getCounters().handled()).isOne()));
+		this.context.client.unsubscribe("s3", "s");
+		this.context.client.unsubscribe("s4", "s");
+	}
+
 	private void check(String type) {
 		PgqueListenerEndpointRegistry registry = this.context.start(Stopping.class);
 		PgqueMessageListenerContainer own = registry.getListenerContainer("s1.s");
@@ -113,6 +133,38 @@ class StopFromHandlerTests {
 			long begin = System.nanoTime();
 			action.run();
 			durations.add(Duration.ofNanos(System.nanoTime() - begin));
+		}
+
+	}
+
+	static class Together {
+
+		private final CyclicBarrier barrier = new CyclicBarrier(2);
+
+		private final ConfigurableApplicationContext context;
+
+		private final ObjectProvider<PgqueListenerEndpointRegistry> registry;
+
+		Together(ConfigurableApplicationContext context, ObjectProvider<PgqueListenerEndpointRegistry> registry) {
+			this.context = context;
+			this.registry = registry;
+		}
+
+		@PgqueListener(queue = "s3", consumer = "s")
+		void one(PgqueMessage message) throws Exception {
+			stop(message);
+		}
+
+		@PgqueListener(queue = "s4", consumer = "s")
+		void other(PgqueMessage message) throws Exception {
+			stop(message);
+		}
+
+		private void stop(PgqueMessage message) throws Exception {
+			this.barrier.await();
+			Stopping
+				.time("close".equals(message.type()) ? this.context::close : () -> this.registry.getObject().stop());
+			calls.add(message.queue() + " " + message.payload());
 		}
 
 	}
