@@ -61,6 +61,19 @@ final class DirectDataSource {
 		return dataSource;
 	}
 
+	/**
+	 * Create a data source for what is left to be settled when the pool is closed.
+	 * @param pool the application's data source
+	 * @param properties what differs from it
+	 * @return the pool and connections beside it; the pool alone when the address of the
+	 * database can't be told
+	 */
+	static DataSource forSettling(DataSource pool, Connection properties) {
+		DataSource dataSource = create(pool, properties, "pgque-settle",
+				Map.of("connectTimeout", "3", "prepareThreshold", "0"));
+		return (dataSource != null) ? new OutlivingDataSource(pool, dataSource) : pool;
+	}
+
 	private static @Nullable DataSource create(DataSource pool, Connection properties, String name,
 			Map<String, String> driverProperties) {
 		SimpleDriverDataSource dataSource = build(pool, properties);

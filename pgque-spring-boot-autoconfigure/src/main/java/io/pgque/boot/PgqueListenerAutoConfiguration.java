@@ -85,8 +85,9 @@ public final class PgqueListenerAutoConfiguration {
 			ObjectProvider<PlatformTransactionManager> transactionManagers,
 			ObjectProvider<PgqueContainerFactoryCustomizer> customizers, Environment environment) {
 		DefaultPgqueListenerContainerFactory factory = new DefaultPgqueListenerContainerFactory(
-				new PgqueClient(chosen.dataSource(), STATEMENT_TIMEOUT), admin,
-				new UpcastingMessageConverter(converter, upcasters.orderedStream().toList()), eventTypeResolver);
+				new PgqueClient(DirectDataSource.forSettling(chosen.dataSource(), properties.listener().connection()),
+						STATEMENT_TIMEOUT),
+				admin, new UpcastingMessageConverter(converter, upcasters.orderedStream().toList()), eventTypeResolver);
 		PgqueProperties.Listener listener = properties.listener();
 		apply(properties, factory.getContainerProperties());
 		factory.getContainerProperties()

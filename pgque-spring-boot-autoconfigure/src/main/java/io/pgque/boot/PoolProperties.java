@@ -46,6 +46,15 @@ final class PoolProperties {
 	}
 
 	/**
+	 * Return whether a pool is closed.
+	 * @param dataSource the data source
+	 * @return whether it is; {@code false} when it isn't a pool that tells
+	 */
+	static boolean isClosed(DataSource dataSource) {
+		return HIKARI && Hikari.isClosed(dataSource);
+	}
+
+	/**
 	 * Apart, since the pool's classes may be missing.
 	 */
 	private static final class Hikari {
@@ -53,6 +62,11 @@ final class PoolProperties {
 		static @Nullable Integer maximumSize(DataSource dataSource) {
 			HikariDataSource pool = unwrap(dataSource);
 			return (pool != null) ? pool.getMaximumPoolSize() : null;
+		}
+
+		static boolean isClosed(DataSource dataSource) {
+			HikariDataSource pool = unwrap(dataSource);
+			return pool != null && pool.isClosed();
 		}
 
 		private static @Nullable HikariDataSource unwrap(DataSource dataSource) {

@@ -96,6 +96,27 @@ class PgqueEventAutoConfigurationTests {
 	}
 
 	@Test
+	void eventOfAChildContextIsOneMessage() {
+		this.runner.run((parent) -> this.runner.withParent(parent).run((child) -> {
+			subscribe(child);
+			publish(child, true, new Published(1));
+			publish(parent, true, new Published(2));
+			publish(child, false, new Published(3));
+			assertThat(received(child)).extracting(EventRow::data).containsExactly("{\"n\":1}", "{\"n\":2}");
+		}));
+	}
+
+	@Test
+	void externalizedEventOfAChildContextIsOneMessage() {
+		withModulith().run((parent) -> withModulith().withParent(parent).run((child) -> {
+			subscribe(child);
+			publish(child, true, new External("a"));
+			publish(parent, true, new External("b"));
+			assertThat(received(child)).hasSize(2);
+		}));
+	}
+
+	@Test
 	void applicationsMulticasterMayBeAsynchronous() {
 		this.runner.withBean(AbstractApplicationContext.APPLICATION_EVENT_MULTICASTER_BEAN_NAME,
 				SimpleApplicationEventMulticaster.class, () -> {
