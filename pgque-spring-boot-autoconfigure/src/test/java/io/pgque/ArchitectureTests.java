@@ -1,10 +1,16 @@
 package io.pgque;
 
+import java.util.Date;
+
 import com.tngtech.archunit.core.importer.ImportOption.DoNotIncludeTests;
 import com.tngtech.archunit.junit.AnalyzeClasses;
 import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchRule;
 
+import static com.tngtech.archunit.core.domain.JavaAccess.Predicates.target;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
+import static com.tngtech.archunit.core.domain.properties.HasName.Predicates.nameMatching;
+import static com.tngtech.archunit.core.domain.properties.HasOwner.Predicates.With.owner;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.GeneralCodingRules.NO_CLASSES_SHOULD_USE_FIELD_INJECTION;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
@@ -54,6 +60,19 @@ class ArchitectureTests {
 	static final ArchRule noCycles = slices().matching("io.pgque.(*)..")
 		.should()
 		.beFreeOfCycles()
+		.allowEmptyShould(true);
+
+	@ArchTest
+	static final ArchRule timeIsTheDatabases = noClasses().that()
+		.resideOutsideOfPackage("io.pgque.test..")
+		.should()
+		.callMethod(System.class, "currentTimeMillis")
+		.orShould()
+		.callMethodWhere(
+				target(nameMatching("now|system.*|tick.*")).and(target(owner(resideInAPackage("java.time..")))))
+		.orShould()
+		.callConstructor(Date.class)
+		.because("the clocks of instances differ, and the engine compares what they have written")
 		.allowEmptyShould(true);
 
 	@ArchTest

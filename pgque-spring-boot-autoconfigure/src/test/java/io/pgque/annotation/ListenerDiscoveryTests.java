@@ -5,6 +5,7 @@ import java.lang.annotation.RetentionPolicy;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executor;
 
@@ -19,12 +20,14 @@ import io.pgque.listener.PgqueMessageListenerContainer;
 import io.pgque.support.converter.Jackson2MessageConverter;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
+import jakarta.annotation.PostConstruct;
 import org.aopalliance.intercept.MethodInterceptor;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 import org.springframework.aop.framework.ProxyFactory;
 import org.springframework.beans.factory.FactoryBean;
+import org.springframework.beans.factory.ObjectFactory;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
@@ -75,6 +78,7 @@ class ListenerDiscoveryTests {
 			.getPropertySources()
 			.addFirst(new MapPropertySource("test", Map.of("queue", "q-property", "on", "false")));
 		this.context.getBeanFactory().registerScope("thread", new SimpleThreadScope());
+		this.context.getBeanFactory().registerScope("refresh", new RefreshScope());
 		this.context.getBeanFactory().registerSingleton("database", this.database);
 		this.context.register(Infrastructure.class);
 		this.context.register(classes);
@@ -198,6 +202,20 @@ class ListenerDiscoveryTests {
 		send("q11", "t", "a");
 		awaitCalls("scoped a");
 		assertThat(registry.getListenerContainers()).hasSize(1);
+	}
+
+	/**
+	 * As a scope that is refreshed does it: the next call creates the target anew.
+	 */
+	@Test
+	void scopedProxyWhoseTargetIsCreatedAnewStaysTheListener() {
+		PgqueListenerEndpointRegistry registry = start(RefreshedBean.class);
+		send("q17", "t", "a");
+		awaitCalls("created", "refreshed a");
+		((RefreshScope) this.context.getBeanFactory().getRegisteredScope("refresh")).refresh();
+		send("q17", "t", "b");
+		awaitCalls("created", "refreshed a", "created", "refreshed b");
+		assertThat(registry.getListenerContainerIds()).containsExactly("q17.refreshed");
 	}
 
 	@Test
@@ -452,6 +470,45 @@ class ListenerDiscoveryTests {
 		@PgqueListener(queue = "q11", consumer = "scoped")
 		void handle(String payload) {
 			calls.add("scoped " + payload);
+		}
+
+	}
+
+	@Scope(scopeName = "refresh", proxyMode = ScopedProxyMode.TARGET_CLASS)
+	static class RefreshedBean {
+
+		@PostConstruct
+		void created() {
+			calls.add("created");
+		}
+
+		@PgqueListener(queue = "q17", consumer = "refreshed")
+		void handle(String payload) {
+			calls.add("refreshed " + payload);
+		}
+
+	}
+
+	static class RefreshScope implements org.springframework.beans.factory.config.Scope {
+
+		private final Map<String, Object> targets = new ConcurrentHashMap<>();
+
+		void refresh() {
+			this.targets.clear();
+		}
+
+		@Override
+		public Object get(String name, ObjectFactory<?> factory) {
+			return this.targets.computeIfAbsent(name, (key) -> factory.getObject());
+		}
+
+		@Override
+		public Object remove(String name) {
+			return this.targets.remove(name);
+		}
+
+		@Override
+		public void registerDestructionCallback(String name, Runnable callback) {
 		}
 
 	}

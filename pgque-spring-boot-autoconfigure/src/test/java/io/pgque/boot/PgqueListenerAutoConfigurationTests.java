@@ -160,6 +160,25 @@ class PgqueListenerAutoConfigurationTests {
 	}
 
 	@Test
+	void deliveriesOfAMessageThatAlwaysFailsFollowTheRetryPolicy() {
+		this.runner.withBean(Hopeless.class)
+			.withBean(PgqueQueue.class, () -> PgqueQueue.named("hopeless").maxRetries(3).build())
+			.withPropertyValues("pgque.listener.retry.delay=300ms", "pgque.listener.retry.multiplier=1",
+					"pgque.listener.retry.jitter=0ms", "pgque.ticker.retry-interval=20ms")
+			.run((context) -> {
+				Hopeless hopeless = context.getBean(Hopeless.class);
+				context.getBean(PgqueTemplate.class).send("hopeless", "x");
+				PgqueAdminOperations admin = context.getBean(PgqueAdminOperations.class);
+				await().until(() -> admin.deadLetters().inspect("hopeless", 10).size() == 1);
+				await().during(Duration.ofSeconds(1)).until(() -> hopeless.calls.size() == 4);
+				for (int i = 1; i < 4; i++) {
+					assertThat(Duration.ofNanos(hopeless.calls.get(i) - hopeless.calls.get(i - 1)))
+						.isBetween(Duration.ofMillis(300), Duration.ofSeconds(2));
+				}
+			});
+	}
+
+	@Test
 	void undecodablePayloadIsDeadAtOnceAndBlocksNobody() {
 		this.runner.withBean(Orders.class).run((context) -> {
 			Orders orders = context.getBean(Orders.class);
@@ -818,6 +837,18 @@ class PgqueListenerAutoConfigurationTests {
 		@PgqueListener(queue = "doubled", consumer = "validating")
 		void doubled(Amount amount) {
 			this.replies.add(amount);
+		}
+
+	}
+
+	static class Hopeless {
+
+		final List<Long> calls = new CopyOnWriteArrayList<>();
+
+		@PgqueListener(queue = "hopeless", consumer = "hopeless")
+		void handle(String payload) {
+			this.calls.add(System.nanoTime());
+			throw new IllegalStateException("always");
 		}
 
 	}

@@ -492,12 +492,16 @@ class ContainerDeliveryTests {
 			running.remove(message.id());
 		});
 		List<Long> sent = this.fixture.send("rounds", messages);
-		for (int round = 1; round <= 10; round++) {
-			int target = Math.min(messages - 100, round * messages / 12);
+		for (int round = 1; round <= 20; round++) {
+			int target = Math.min(messages - 100, round * messages / 23);
 			container.start();
 			await().pollInterval(Duration.ofMillis(1)).until(() -> handled.size() >= target);
-			container.stop();
+			assertThat(time(container::stop)).isLessThan(Duration.ofSeconds(1));
 			assertThat(container.isRunning()).isFalse();
+			assertThat(this.database.value(Integer.class,
+					"select count(*)::int from pgque.leases() where queue_name = 'rounds'"))
+				.as("nothing stays claimed")
+				.isZero();
 			int atStop = handled.size();
 			assertThat(running).isEmpty();
 			await().untilAsserted(() -> assertThat(container.getCounters().handled()).isEqualTo(atStop));

@@ -9,6 +9,7 @@ import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
 
 import io.pgque.client.EventExtras;
 import io.pgque.client.PgqueClient;
@@ -18,6 +19,7 @@ import org.awaitility.Awaitility;
 import org.awaitility.core.ConditionFactory;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.DisabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
@@ -124,6 +126,34 @@ class SharedConsumerProcessTests {
 			}
 		}
 		verify();
+	}
+
+	@Test
+	void oneOfThreeProcessesHandlesEverythingOnce() throws Exception {
+		int messages = 10_000;
+		this.mode = ListenerMode.EXCLUSIVE;
+		this.concurrency = 4;
+		this.queue = "processes_undisturbed";
+		for (int i = 0; i < 3; i++) {
+			start();
+		}
+		await().until(() -> this.database.value(Integer.class,
+				"select count(*)::int from pg_stat_activity where datname = current_database() and query like 'listen %'") == 3);
+		PgqueClient client = new PgqueClient(this.database.pool(2));
+		List<String> payloads = IntStream.range(0, 500).mapToObj(Integer::toString).toList();
+		for (int sent = 0; sent < messages; sent += payloads.size()) {
+			client.sendBatch(this.queue, "type", payloads);
+			client.tick(List.of(this.queue));
+		}
+		await().atMost(Duration.ofMinutes(2)).until(() -> handled() == messages);
+		assertThat(this.database.value(Integer.class, "select count(*)::int from handling")).isEqualTo(messages);
+		assertThat(this.database.value(Integer.class, "select count(distinct instance)::int from handling")).isOne();
+		for (InstanceProcess process : this.processes) {
+			process.stop();
+		}
+		assertThat(this.processes).extracting(InstanceProcess::output)
+			.filteredOn((output) -> output.contains("this one stands by"))
+			.hasSize(2);
 	}
 
 	private void onceEach() throws Exception {
