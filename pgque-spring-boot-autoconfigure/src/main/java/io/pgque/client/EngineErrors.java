@@ -42,7 +42,7 @@ final class EngineErrors {
 		String text = firstLine(sql);
 		return switch (sql.getSQLState()) {
 			case "P0001" -> refusal(queue, text, failure);
-			case "55P03" -> text.startsWith("lease of consumer") ? new LeaseLostException(text, failure) : failure;
+			case "55P03" -> lease(text, failure);
 			case "25006" -> readOnly(queue, failure);
 			case "42501" -> new MissingPrivilegeException("The database role lacks a privilege: " + text,
 					"Grant it pgque_writer to send, pgque_reader to consume, pgque_admin to create queues, tick and "
@@ -60,6 +60,18 @@ final class EngineErrors {
 
 	static boolean isDeadLetterMissing(PgqueException failure) {
 		return failure.getProblem().startsWith("dead letter entry not found");
+	}
+
+	private static RuntimeException lease(String text, DataAccessException failure) {
+		if (text.startsWith("lease of consumer")) {
+			return new LeaseLostException(text, failure);
+		}
+		if (text.contains(" is leased by ")) {
+			return new PgqueException(text,
+					"Let the listener of that instance receive, or stop it; a lease that is not given up ends by itself",
+					failure);
+		}
+		return failure;
 	}
 
 	private static PgqueException refusal(@Nullable String queue, String text, DataAccessException failure) {

@@ -1,6 +1,7 @@
 package io.pgque.client;
 
 import java.sql.PreparedStatement;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
@@ -384,6 +385,28 @@ public final class PgqueClient {
 					statement.setObject(2, upTo, java.sql.Types.BIGINT);
 					arrays.bind(statement, 3);
 				}, Rows::settled);
+	}
+
+	/**
+	 * Give one event of an open batch back, before the batch is settled.
+	 * @param batchId the batch id
+	 * @param eventId the event id
+	 * @param delay how long to wait before the event comes again, in whole seconds
+	 * @param reason why, kept with a dead letter
+	 * @return whether the batch was open; when not, nothing was changed
+	 */
+	public boolean nack(long batchId, long eventId, Duration delay, @Nullable String reason) {
+		// Of a message, the engine takes the id only.
+		return call(null,
+				"select pgque.nack(?, row(?, null, null, null, null, null, null, null, null, null)::pgque.message,"
+						+ " ?::interval, ?) from pgque.get_batch_info(?) b where b.queue_name is not null",
+				(statement) -> {
+					statement.setLong(1, batchId);
+					statement.setLong(2, eventId);
+					statement.setString(3, Intervals.text(delay));
+					statement.setString(4, reason);
+					statement.setLong(5, batchId);
+				}, ResultSet::next);
 	}
 
 	/**

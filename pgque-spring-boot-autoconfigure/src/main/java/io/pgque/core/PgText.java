@@ -1,5 +1,7 @@
 package io.pgque.core;
 
+import java.nio.charset.StandardCharsets;
+
 import io.pgque.InvalidMessageException;
 import org.jspecify.annotations.Nullable;
 
@@ -37,6 +39,13 @@ final class PgText {
 	static String describe(String text, int index) {
 		return (text.charAt(index) == 0) ? "a NUL character at index " + index
 				: "half a surrogate pair at index " + index;
+	}
+
+	/**
+	 * Return text without what cannot be carried, where it is only to be read by people.
+	 */
+	static String storable(String text) {
+		return new String(text.replace("\0", "").getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8);
 	}
 
 	/**

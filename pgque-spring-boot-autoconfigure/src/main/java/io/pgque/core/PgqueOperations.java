@@ -1,7 +1,9 @@
 package io.pgque.core;
 
+import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 
 import org.jspecify.annotations.Nullable;
@@ -9,9 +11,10 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.messaging.Message;
 
 /**
- * Sends to log queues. A send joins the transaction of its caller: called in a
- * {@code @Transactional} method, the message exists when, and only when, that transaction
- * commits. There is no outbox table; the log is the outbox.
+ * Sends to log queues, and receives where that is not left to a listener. A send joins
+ * the transaction of its caller: called in a {@code @Transactional} method, the message
+ * exists when, and only when, that transaction commits. There is no outbox table; the log
+ * is the outbox.
  *
  * <p>
  * All methods throw {@link io.pgque.QueueNotFoundException} for an unknown queue,
@@ -129,5 +132,75 @@ public interface PgqueOperations {
 	 * before, or is not one of this queue
 	 */
 	boolean cancelDelayed(String queue, long id);
+
+	/**
+	 * Send a payload on another thread, in a transaction of its own. What is wrong with
+	 * queue name and payload is told by this call, which also converts the payload;
+	 * whatever the database says, by the future. Nothing is retried: a message whose
+	 * future failed may be sent or not, when the connection was lost.
+	 * @param queue the queue name
+	 * @param payload the payload, as of {@link #send(String, Object)}
+	 * @return the message id, when it is committed
+	 * @throws IllegalStateException when called inside a transaction, which it could not
+	 * join; {@link #sendLater(String, Object)} does, and costs as little
+	 */
+	CompletableFuture<Long> sendAsync(String queue, Object payload);
+
+	/**
+	 * Send a payload with an event type on another thread, in a transaction of its own.
+	 * @param queue the queue name
+	 * @param type the event type
+	 * @param payload the payload, or {@code null} to send none
+	 * @return the message id, when it is committed
+	 * @throws IllegalStateException when called inside a transaction
+	 * @see #sendAsync(String, Object)
+	 */
+	CompletableFuture<Long> sendAsync(String queue, String type, @Nullable Object payload);
+
+	/**
+	 * Send a message described part by part on another thread, in a transaction of its
+	 * own.
+	 * @param queue the queue name
+	 * @param spec describes the message
+	 * @return the message id, when it is committed
+	 * @throws IllegalStateException when called inside a transaction
+	 * @see #sendAsync(String, Object)
+	 */
+	CompletableFuture<Long> sendAsync(String queue, Consumer<SendSpec> spec);
+
+	/**
+	 * Receive the consumer's next batch, or the one that is open already; a listener does
+	 * all this by itself. Inside a transaction receiving and settling are part of it, and
+	 * nobody else receives for the consumer until its end; outside, each commits by
+	 * itself, and meanwhile anybody may receive the same batch: the first to close it
+	 * settles it.
+	 * @param queue the queue name
+	 * @param consumer the consumer, which must be subscribed
+	 * @return the batch, empty when there is nothing to receive now; to be closed
+	 * @throws io.pgque.SubscriptionNotFoundException when the consumer is not subscribed
+	 * @throws io.pgque.PgqueException when a listener receives for the consumer, here or
+	 * in another instance
+	 */
+	ReceivedBatch receive(String queue, String consumer);
+
+	/**
+	 * Settle the whole of a received batch, also what of it was not looked at. Messages
+	 * given back by {@link #nack} come again nevertheless.
+	 * @param batchId the batch id
+	 * @return whether it was open; when not, nothing was changed
+	 */
+	boolean ack(long batchId);
+
+	/**
+	 * Have a message of an open batch come again later, which counts as a failed attempt.
+	 * After the retries that its queue allows it becomes a dead letter. Takes effect when
+	 * the batch is settled; for many messages, and for delays below a second,
+	 * {@link ReceivedBatch#retry} is the better choice.
+	 * @param message the message, as it was received
+	 * @param delay the time until then, rounded to seconds
+	 * @param reason why, kept with a dead letter
+	 * @return whether its batch was open; when not, nothing was changed
+	 */
+	boolean nack(PgqueMessage message, Duration delay, @Nullable String reason);
 
 }

@@ -1,8 +1,11 @@
 package io.pgque.core;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.function.Consumer;
 import java.util.function.Function;
 
@@ -16,6 +19,7 @@ import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
+import org.springframework.beans.factory.DisposableBean;
 import org.springframework.messaging.Message;
 import org.springframework.util.Assert;
 import org.springframework.util.ClassUtils;
@@ -43,7 +47,7 @@ import org.springframework.util.ClassUtils;
  *
  * @since 0.1.0
  */
-public class PgqueTemplate implements PgqueOperations {
+public class PgqueTemplate implements PgqueOperations, DisposableBean {
 
 	private static final Log logger = LogFactory.getLog(PgqueTemplate.class);
 
@@ -59,6 +63,8 @@ public class PgqueTemplate implements PgqueOperations {
 	private final PgqueMessageConverter converter;
 
 	private final SendTransactions transactions;
+
+	private final AsyncSends asyncSends = new AsyncSends();
 
 	private PgqueEventTypeResolver eventTypeResolver = new SimpleEventTypeResolver();
 
@@ -124,6 +130,16 @@ public class PgqueTemplate implements PgqueOperations {
 	public void setSendObserver(SendObserver sendObserver) {
 		Assert.notNull(sendObserver, "sendObserver must not be null");
 		this.sendObserver = sendObserver;
+	}
+
+	/**
+	 * Set where asynchronous sends run: on threads of their own, four at a time, unless
+	 * set.
+	 * @param executor the executor, which isn't shut down by the template
+	 */
+	public void setAsyncExecutor(Executor executor) {
+		Assert.notNull(executor, "executor must not be null");
+		this.asyncSends.setExecutor(executor);
 	}
 
 	/**
@@ -208,6 +224,49 @@ public class PgqueTemplate implements PgqueOperations {
 		return this.transactions.send(name, () -> this.client.cancelDelayed(name, id));
 	}
 
+	@Override
+	public CompletableFuture<Long> sendAsync(String queue, Object payload) {
+		Assert.notNull(payload, "payload must not be null");
+		return sendAsync(PgqueNames.requireQueue(queue), parts(payload));
+	}
+
+	@Override
+	public CompletableFuture<Long> sendAsync(String queue, String type, @Nullable Object payload) {
+		return sendAsync(PgqueNames.requireQueue(queue), parts(type, payload));
+	}
+
+	@Override
+	public CompletableFuture<Long> sendAsync(String queue, Consumer<SendSpec> spec) {
+		return sendAsync(PgqueNames.requireQueue(queue), parts(spec));
+	}
+
+	@Override
+	public ReceivedBatch receive(String queue, String consumer) {
+		return BatchReader.receive(this.client, PgqueNames.requireQueue(queue), PgqueNames.requireConsumer(consumer),
+				this.headerColumn);
+	}
+
+	@Override
+	public boolean ack(long batchId) {
+		return this.client.settle(batchId, null, List.of()).settled();
+	}
+
+	@Override
+	public boolean nack(PgqueMessage message, Duration delay, @Nullable String reason) {
+		Assert.notNull(message, "message must not be null");
+		Assert.isTrue(!delay.isNegative(), () -> "delay must not be negative: " + delay);
+		return this.client.nack(message.batchId(), message.id(), delay,
+				(reason != null) ? PgText.storable(reason) : null);
+	}
+
+	/**
+	 * Wait for what is being sent on other threads.
+	 */
+	@Override
+	public void destroy() {
+		this.asyncSends.close();
+	}
+
 	private MessageParts parts(@Nullable Object payload) {
 		return (payload instanceof Message<?> message) ? SpringMessages.parts(message, this.headerColumn)
 				: new MessageParts().payload(payload);
@@ -232,6 +291,22 @@ public class PgqueTemplate implements PgqueOperations {
 			SendResult result = this.transactions.send(queue, () -> this.writer.write(event));
 			observed.sent(result.id());
 			return result;
+		}
+		catch (RuntimeException | Error ex) {
+			observed.failed(ex);
+			throw ex;
+		}
+	}
+
+	private CompletableFuture<Long> sendAsync(String queue, MessageParts parts) {
+		String type = type(parts);
+		SendObserver.Send observed = this.sendObserver.begin(queue, type, parts::observed);
+		try {
+			OutgoingEvent event = event(queue, type, parts, "");
+			CompletableFuture<Long> id = this.asyncSends.send(queue,
+					() -> this.transactions.send(queue, () -> this.writer.write(event)).id());
+			observed.sent(null);
+			return id;
 		}
 		catch (RuntimeException | Error ex) {
 			observed.failed(ex);

@@ -13,6 +13,7 @@ import io.pgque.core.PgqueInbox;
 import io.pgque.core.PgqueMessage;
 import io.pgque.core.PgqueQueue;
 import io.pgque.core.PgqueTemplate;
+import io.pgque.core.ReceivedBatch;
 import io.pgque.listener.Acknowledgment;
 import io.pgque.listener.PgqueBatch;
 import io.pgque.listener.PgqueMessageListener;
@@ -291,6 +292,26 @@ final class Guides {
 
 		}
 		// end guide
+
+	}
+
+	interface Report {
+
+		void add(PgqueMessage message);
+
+	}
+
+	record Reporting(PgqueTemplate pgque, Report report) {
+
+		void run() {
+			// begin guide
+			try (ReceivedBatch batch = this.pgque.receive("orders", "report")) {
+				for (PgqueMessage message : batch) {
+					this.report.add(message);
+				}
+			}
+			// end guide
+		}
 
 	}
 
