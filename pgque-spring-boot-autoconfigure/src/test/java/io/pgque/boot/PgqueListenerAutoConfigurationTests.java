@@ -3,6 +3,7 @@ package io.pgque.boot;
 import java.io.IOException;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
@@ -21,8 +22,10 @@ import io.pgque.annotation.PgqueListener;
 import io.pgque.annotation.PgqueListenerAnnotationBeanPostProcessor;
 import io.pgque.config.DefaultPgqueListenerContainerFactory;
 import io.pgque.config.PgqueContainerFactoryCustomizer;
+import io.pgque.config.PgqueListenerConfigurer;
 import io.pgque.config.PgqueListenerContainerFactory;
 import io.pgque.config.PgqueListenerEndpointRegistry;
+import io.pgque.config.SimplePgqueListenerEndpoint;
 import io.pgque.core.DeadLetter;
 import io.pgque.core.PgqueAdminOperations;
 import io.pgque.core.PgqueMessage;
@@ -40,6 +43,7 @@ import io.pgque.listener.ListenerMode;
 import io.pgque.listener.PgqueContainerProperties;
 import io.pgque.listener.PgqueErrorHandler;
 import io.pgque.listener.PgqueMessageInterceptor;
+import io.pgque.listener.PgqueMessageListener;
 import io.pgque.listener.PgqueMessageListenerContainer;
 import io.pgque.listener.RetryRules;
 import io.pgque.listener.UnknownTypePolicy;
@@ -241,21 +245,48 @@ class PgqueListenerAutoConfigurationTests {
 		ApplicationContextRunner instance = this.runner.withBean(Gated.class, () -> new Gated(permits, handled))
 			.withPropertyValues("pgque.listener.page-size=50", "pgque.listener.shutdown-timeout=50ms");
 		int messages = 400;
-		for (int round = 1; round <= 4; round++) {
+		long[] begin = new long[1];
+		for (int round = 1; round <= 20; round++) {
 			boolean first = (round == 1);
-			int target = round * 77;
-			permits.release(77);
+			int target = round * 19;
+			permits.release(19);
 			instance.run((context) -> {
 				if (first) {
 					context.getBean(PgqueTemplate.class)
 						.sendBatch("gated", IntStream.range(0, messages).mapToObj(OrderPlaced::new).toList());
 				}
 				await().until(() -> handled.size() >= target);
+				begin[0] = System.nanoTime();
 			});
+			assertThat(Duration.ofNanos(System.nanoTime() - begin[0])).isLessThan(Duration.ofMillis(1050));
 		}
 		permits.release(messages);
 		instance.run((context) -> await().until(() -> handled.size() >= messages));
 		assertThat(handled).hasSize(messages).doesNotHaveDuplicates().isSorted();
+	}
+
+	@Test
+	void idleApplicationWithTenListenersLeavesTheDatabaseAlone() {
+		this.runner.withUserConfiguration(TenListeners.class).run((context) -> {
+			await().until(() -> context.getBean(PgqueListenerEndpointRegistry.class)
+				.getListenerContainers()
+				.stream()
+				.noneMatch(PgqueMessageListenerContainer::isStandby));
+			// Sessions tell what they did at the start seconds later.
+			List<Long> windows = new ArrayList<>();
+			await().atMost(Duration.ofSeconds(40)).until(() -> {
+				long before = transactions();
+				await().during(Duration.ofSeconds(5)).until(() -> true);
+				windows.add(transactions() - before);
+				return windows.get(windows.size() - 1) <= 60;
+			});
+			assertThat(windows).as("transactions in five seconds").hasSizeLessThanOrEqualTo(4);
+		});
+	}
+
+	private long transactions() {
+		return this.database.value(Long.class,
+				"select xact_commit + xact_rollback from pg_stat_database where datname = current_database()");
 	}
 
 	@Test
@@ -849,6 +880,22 @@ class PgqueListenerAutoConfigurationTests {
 		void handle(String payload) {
 			this.calls.add(System.nanoTime());
 			throw new IllegalStateException("always");
+		}
+
+	}
+
+	@Configuration(proxyBeanMethods = false)
+	static class TenListeners {
+
+		@Bean
+		PgqueListenerConfigurer idleListeners() {
+			return (registrar) -> IntStream.range(0, 10).forEach((number) -> {
+				SimplePgqueListenerEndpoint endpoint = new SimplePgqueListenerEndpoint("idle" + number,
+						(PgqueMessageListener) (message) -> {
+						});
+				endpoint.setConsumer("idle");
+				registrar.registerEndpoint(endpoint);
+			});
 		}
 
 	}

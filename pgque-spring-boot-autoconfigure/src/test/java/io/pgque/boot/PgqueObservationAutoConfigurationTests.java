@@ -34,9 +34,11 @@ import io.pgque.core.PgqueMessage;
 import io.pgque.core.PgqueTemplate;
 import io.pgque.listener.FailureAction;
 import io.pgque.listener.PgqueErrorHandler;
+import io.pgque.listener.PgqueMessageInterceptor;
 import io.pgque.observation.MdcHandlingObserver;
 import io.pgque.observation.ObservingHandlingObserver;
 import io.pgque.observation.ObservingSendObserver;
+import io.pgque.support.ReceivedMessage;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
 import org.junit.jupiter.api.Test;
@@ -151,6 +153,7 @@ class PgqueObservationAutoConfigurationTests {
 		this.runner.withBean(ObservationRegistry.class, () -> tracing.registry)
 			.withBean(Handlers.class, () -> new Handlers(tracing.tracer))
 			.withBean(PgqueErrorHandler.class, () -> errorHandler(tracing))
+			.withBean(PgqueMessageInterceptor.class, () -> new TracingInterceptor(tracing))
 			.withPropertyValues("test.queue=traced")
 			.run((context) -> {
 				PgqueTemplate template = context.getBean(PgqueTemplate.class);
@@ -172,6 +175,9 @@ class PgqueObservationAutoConfigurationTests {
 					await().until(() -> handlers.traces.size() == 2);
 					assertThat(handlers.traces).as(type).containsOnly(traceId + " north");
 					assertThat(tracing.errors).as(type).containsExactly(traceId);
+					await().until(() -> "batch".equals(type) || tracing.interceptions.size() == 4);
+					assertThat(tracing.interceptions).as(type).allMatch(traceId::equals);
+					tracing.interceptions.clear();
 				}
 			});
 	}
@@ -182,6 +188,31 @@ class PgqueObservationAutoConfigurationTests {
 			tracing.errors.add((span != null) ? span.context().traceId() : "none");
 			return FailureAction.retry(Duration.ofMillis(10));
 		};
+	}
+
+	private static final class TracingInterceptor implements PgqueMessageInterceptor {
+
+		private final Tracing tracing;
+
+		TracingInterceptor(Tracing tracing) {
+			this.tracing = tracing;
+		}
+
+		@Override
+		public void before(ReceivedMessage message) {
+			note();
+		}
+
+		@Override
+		public void after(ReceivedMessage message) {
+			note();
+		}
+
+		private void note() {
+			Span span = this.tracing.tracer.currentSpan();
+			this.tracing.interceptions.add((span != null) ? span.context().traceId() : "none");
+		}
+
 	}
 
 	@Test
@@ -279,6 +310,8 @@ class PgqueObservationAutoConfigurationTests {
 	private static final class Tracing {
 
 		private final List<String> errors = new CopyOnWriteArrayList<>();
+
+		private final List<String> interceptions = new CopyOnWriteArrayList<>();
 
 		private final Tracer tracer;
 

@@ -274,6 +274,33 @@ class ReceiveBatchTests {
 		assertThat(this.engine.receiveBatch(queue, "c", 50)).hasSize(10);
 	}
 
+	@Test
+	void catchingUpIsTenTimesAsFastAsABatchForEachTick() {
+		String queue = this.engine.queue("c", "each");
+		int ticks = 2000;
+		for (int i = 0; i < ticks; i++) {
+			this.engine.send(queue, 1);
+			this.engine.tick(queue);
+		}
+		long begin = System.nanoTime();
+		int merged = 0;
+		for (List<Message> batch = this.engine.receiveBatch(queue, "c", 1000); !batch.isEmpty(); batch = this.engine
+			.receiveBatch(queue, "c", 1000)) {
+			merged += batch.size();
+			finish(queue);
+		}
+		long together = System.nanoTime() - begin;
+		begin = System.nanoTime();
+		int single = 0;
+		for (Long batch = this.engine.nextBatch(queue, "each"); batch != null; batch = this.engine.nextBatch(queue,
+				"each")) {
+			single += this.engine.values(Long.class, "select ev_id from pgque.get_batch_events(?)", batch).size();
+			this.engine.ack(batch);
+		}
+		assertThat(merged).isEqualTo(single).isEqualTo(ticks);
+		assertThat((System.nanoTime() - begin) / (double) together).isGreaterThanOrEqualTo(10);
+	}
+
 	/**
 	 * A queue with a consumer that has these numbers of events to receive, a tick each.
 	 */
