@@ -22,18 +22,25 @@ final class DirectDataSource {
 
 	private static final Log logger = LogFactory.getLog(DirectDataSource.class);
 
+	/**
+	 * Without, a network that swallows everything holds up even who only logs in, for
+	 * ever.
+	 */
+	private static final Map<String, String> BOUNDED = Map.of("connectTimeout", "3", "socketTimeout", "3");
+
 	private DirectDataSource() {
 	}
 
 	/**
 	 * Create a data source for notifications, which opens a new connection each time.
+	 * Whatever it is used for takes a few seconds at most.
 	 * @param pool the application's data source
 	 * @param properties what differs from it
 	 * @return the data source, or {@code null} when the address of the database can't be
 	 * told
 	 */
 	static @Nullable DataSource forWakeups(DataSource pool, Connection properties) {
-		DataSource dataSource = create(pool, properties, "pgque-wakeup", Map.of());
+		DataSource dataSource = create(pool, properties, "pgque-wakeup");
 		if (dataSource == null) {
 			logger.warn("Listeners look for messages once per pgque.listener.poll-interval and are not notified, since "
 					+ "the address of the database can't be told from its " + pool.getClass().getName()
@@ -52,8 +59,7 @@ final class DirectDataSource {
 	 * told
 	 */
 	static @Nullable DataSource forHeartbeat(DataSource pool, Connection properties) {
-		DataSource dataSource = create(pool, properties, "pgque-heartbeat",
-				Map.of("connectTimeout", "3", "socketTimeout", "3", "prepareThreshold", "0"));
+		DataSource dataSource = create(pool, properties, "pgque-heartbeat");
 		if (dataSource == null) {
 			logger.info("The heartbeat takes connections of the application's pool, since the address of the database "
 					+ "can't be told from its " + pool.getClass().getName());
@@ -69,19 +75,20 @@ final class DirectDataSource {
 	 * database can't be told
 	 */
 	static DataSource forSettling(DataSource pool, Connection properties) {
-		DataSource dataSource = create(pool, properties, "pgque-settle",
-				Map.of("connectTimeout", "3", "prepareThreshold", "0"));
+		DataSource dataSource = create(pool, properties, "pgque-settle");
 		return (dataSource != null) ? new OutlivingDataSource(pool, dataSource) : pool;
 	}
 
-	private static @Nullable DataSource create(DataSource pool, Connection properties, String name,
-			Map<String, String> driverProperties) {
+	private static @Nullable DataSource create(DataSource pool, Connection properties, String name) {
 		SimpleDriverDataSource dataSource = build(pool, properties);
 		if (dataSource == null || dataSource.getUrl() == null || dataSource.getDriver() == null) {
 			return null;
 		}
 		Properties connection = PoolProperties.of(pool);
-		connection.putAll(driverProperties);
+		connection.putAll(BOUNDED);
+		// What leads through a pooler in transaction mode can't rely on prepared
+		// statements.
+		connection.setProperty("prepareThreshold", "0");
 		connection.setProperty("ApplicationName", name);
 		connection.setProperty("tcpKeepAlive", "true");
 		dataSource.setConnectionProperties(connection);

@@ -1,6 +1,7 @@
 package io.pgque.listener;
 
 import java.sql.Connection;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
@@ -56,12 +57,12 @@ public final class WakeupListener implements TickListener, TickDelegate, Disposa
 	/**
 	 * How long the connection may be silent before it is asked whether it is alive.
 	 */
-	private static final Duration CHECK_AFTER = Duration.ofSeconds(10);
+	private static final Duration CHECK_AFTER = Duration.ofSeconds(4);
 
 	/**
 	 * How long any answer of the server may take.
 	 */
-	private static final Duration ANSWER_WITHIN = Duration.ofSeconds(5);
+	private static final Duration ANSWER_WITHIN = Duration.ofSeconds(3);
 
 	/**
 	 * How long to wait before a silent connection is tried again.
@@ -69,6 +70,12 @@ public final class WakeupListener implements TickListener, TickDelegate, Disposa
 	private static final Duration SILENCE = Duration.ofMinutes(1);
 
 	private final DataSource dataSource;
+
+	private final Duration checkAfter;
+
+	private final Duration answerWithin;
+
+	private final Duration wait;
 
 	private final NotificationProbe probe;
 
@@ -100,11 +107,28 @@ public final class WakeupListener implements TickListener, TickDelegate, Disposa
 	/**
 	 * Create a listener. Nothing is opened before the first container registers.
 	 * @param dataSource opens a new connection each time; must not be a pool, and must
-	 * not lead through a pooler in transaction mode
+	 * not lead through a pooler in transaction mode. Until it has opened one, and while
+	 * that is tried out, it has to see to it itself that a network which swallows
+	 * everything is noticed, by {@code connectTimeout} and {@code socketTimeout} for
+	 * instance
 	 */
 	public WakeupListener(DataSource dataSource) {
+		this(dataSource, CHECK_AFTER, ANSWER_WITHIN);
+	}
+
+	/**
+	 * Create a listener.
+	 * @param dataSource as above
+	 * @param checkAfter how long the connection may be silent before it is asked whether
+	 * it is alive
+	 * @param answerWithin how long any answer of the server may take
+	 */
+	WakeupListener(DataSource dataSource, Duration checkAfter, Duration answerWithin) {
 		Assert.notNull(dataSource, "dataSource must not be null");
 		this.dataSource = dataSource;
+		this.checkAfter = checkAfter;
+		this.answerWithin = answerWithin;
+		this.wait = (checkAfter.compareTo(WAIT) < 0) ? checkAfter : WAIT;
 		this.probe = new NotificationProbe(dataSource, Duration.ofSeconds(2));
 	}
 
@@ -210,7 +234,8 @@ public final class WakeupListener implements TickListener, TickDelegate, Disposa
 	 */
 	private boolean listen(Connection connection, FailureBackOff backOff) throws SQLException {
 		connection.setAutoCommit(true);
-		connection.setNetworkTimeout(Runnable::run, (int) ANSWER_WITHIN.toMillis());
+		connection.setNetworkTimeout(Runnable::run, (int) this.answerWithin.toMillis());
+		check(connection);
 		if (!this.probe.reaches(connection)) {
 			return false;
 		}
@@ -220,19 +245,30 @@ public final class WakeupListener implements TickListener, TickDelegate, Disposa
 			if (adjustChannels(connection)) {
 				backOff.succeeded();
 			}
-			PGNotification[] received = notifications.getNotifications((int) WAIT.toMillis());
+			PGNotification[] received = notifications.getNotifications((int) this.wait.toMillis());
 			if (received != null && received.length > 0) {
 				lastSign = System.nanoTime();
 				wake(received);
 			}
-			else if (System.nanoTime() - lastSign > CHECK_AFTER.toNanos()) {
-				if (!connection.isValid((int) ANSWER_WITHIN.toSeconds())) {
-					throw new SQLException("The connection that listens for notifications is dead");
-				}
+			else if (System.nanoTime() - lastSign > this.checkAfter.toNanos()) {
+				check(connection);
 				lastSign = System.nanoTime();
 			}
 		}
 		return true;
+	}
+
+	/**
+	 * Find out whether the connection is of any use. A server that takes no writes, such
+	 * as the old one after a failover, has nothing to notify of.
+	 */
+	private static void check(Connection connection) throws SQLException {
+		try (Statement statement = connection.createStatement();
+				ResultSet rows = statement.executeQuery("show transaction_read_only")) {
+			if (rows.next() && "on".equals(rows.getString(1))) {
+				throw new SQLException("The server that the connection for notifications leads to is read-only");
+			}
+		}
 	}
 
 	/**

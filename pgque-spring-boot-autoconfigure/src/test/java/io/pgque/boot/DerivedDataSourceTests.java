@@ -1,9 +1,12 @@
 package io.pgque.boot;
 
+import java.io.IOException;
 import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
+import java.util.List;
 
 import javax.sql.DataSource;
 
@@ -12,6 +15,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import io.pgque.boot.PgqueProperties.Schema;
 import io.pgque.schema.SchemaMode;
 import io.pgque.testsupport.PgqueDatabase;
+import io.pgque.testsupport.TcpProxy;
 import io.pgque.testsupport.TestDatabase;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -19,6 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.springframework.jdbc.datasource.DelegatingDataSource;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 /**
  * Tests for {@link DirectDataSource} and {@link MigrationDataSource}.
@@ -65,6 +70,28 @@ class DerivedDataSourceTests {
 		DataSource wrapped = new DelegatingDataSource(this.pool);
 		assertThat(workMem(DirectDataSource.forWakeups(wrapped, new PgqueProperties.Connection(null, null, null))))
 			.isEqualTo("1234kB");
+	}
+
+	/**
+	 * A pool has the driver give up a login after its own timeout, for the whole JVM:
+	 * half a minute.
+	 */
+	@Test
+	void connectionsBesideThePoolDoNotHangWhereNobodyAnswers() throws IOException {
+		PgqueProperties.Connection properties = new PgqueProperties.Connection(null, null, null);
+		try (TcpProxy hole = TcpProxy.to(this.database.server().port())) {
+			hole.swallow();
+			try (HikariDataSource pool = new HikariDataSource()) {
+				pool.setJdbcUrl("jdbc:postgresql://localhost:" + hole.port() + "/" + this.database.name());
+				pool.setUsername(this.database.user());
+				for (DataSource dataSource : List.of(DirectDataSource.forWakeups(pool, properties),
+						DirectDataSource.forHeartbeat(pool, properties))) {
+					long begin = System.nanoTime();
+					assertThatExceptionOfType(SQLException.class).isThrownBy(dataSource::getConnection);
+					assertThat(Duration.ofNanos(System.nanoTime() - begin)).isLessThan(Duration.ofSeconds(10));
+				}
+			}
+		}
 	}
 
 	@Test

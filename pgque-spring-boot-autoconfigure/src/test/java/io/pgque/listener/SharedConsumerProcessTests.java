@@ -109,7 +109,8 @@ class SharedConsumerProcessTests {
 			start();
 		}
 		await().until(() -> this.database.value(Integer.class,
-				"select count(*)::int from pg_stat_activity where datname = current_database() and query like 'listen %'") == 3);
+				"select count(*)::int from pg_stat_activity where datname = current_database()"
+						+ " and (query like 'listen %' or query = 'show transaction_read_only')") == 3);
 		Thread sender = new Thread(this::send, "sender");
 		sender.start();
 		if (SOAK) {

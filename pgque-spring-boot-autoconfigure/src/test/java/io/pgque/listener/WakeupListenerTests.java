@@ -12,12 +12,14 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.pgque.testsupport.PgqueDatabase;
+import io.pgque.testsupport.TcpProxy;
 import io.pgque.testsupport.TestDatabase;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.PGConnection;
+import org.postgresql.ds.PGSimpleDataSource;
 
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
@@ -36,7 +38,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 class WakeupListenerTests {
 
 	private static final String LISTENING = "pg_catalog.pg_stat_activity where datname = current_database()"
-			+ " and (query ilike 'listen %' or query ilike 'unlisten %' or query = '') and pid <> pg_backend_pid()";
+			+ " and (query ilike 'listen %' or query ilike 'unlisten %' or query = 'show transaction_read_only')"
+			+ " and pid <> pg_backend_pid()";
 
 	private final TestDatabase database;
 
@@ -153,6 +156,40 @@ class WakeupListenerTests {
 		await().atMost(Duration.ofSeconds(2)).until(() -> handled.get() == 2);
 		assertThat(count(output, "Listening for notifications failed")).isOne();
 		await().untilAsserted(() -> assertThat(output).contains("Listening for notifications works again"));
+	}
+
+	@Test
+	void connectionWhosePacketsAreLostIsReplaced(CapturedOutput output) throws Exception {
+		try (TcpProxy proxy = TcpProxy.to(this.database.server().port())) {
+			PGSimpleDataSource dataSource = new PGSimpleDataSource();
+			dataSource.setUrl("jdbc:postgresql://localhost:" + proxy.port() + "/" + this.database.name());
+			dataSource.setUser(this.database.user());
+			dataSource.setSocketTimeout(1);
+			WakeupListener wakeups = new WakeupListener(dataSource, Duration.ofMillis(300), Duration.ofSeconds(1));
+			AtomicInteger handled = new AtomicInteger();
+			this.fixture.properties.setPollInterval(Duration.ofMillis(100));
+			var container = this.fixture.container("dropped",
+					ListenerFixture.routes((message) -> handled.incrementAndGet()),
+					(created) -> created.setWakeupListener(wakeups));
+			container.start();
+			try {
+				await().until(() -> wakeups.isListening("dropped"));
+				proxy.swallow();
+				this.fixture.send("dropped", "type", "payload");
+				// Nothing but the connection's silence tells.
+				await().atMost(Duration.ofSeconds(5)).until(() -> handled.get() == 1);
+				assertThat(wakeups.isListening("dropped")).isFalse();
+				proxy.restore();
+				await().until(() -> wakeups.isListening("dropped"));
+				this.fixture.send("dropped", "type", "payload");
+				await().atMost(Duration.ofSeconds(2)).until(() -> handled.get() == 2);
+				assertThat(count(output, "\tat io.pgque.listener.WakeupListener.run")).isOne();
+			}
+			finally {
+				container.stop();
+				wakeups.destroy();
+			}
+		}
 	}
 
 	@Test
