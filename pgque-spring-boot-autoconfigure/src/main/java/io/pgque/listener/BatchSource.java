@@ -15,10 +15,9 @@ interface BatchSource {
 	/**
 	 * Get ready to receive.
 	 * @param notified whether notifications can be relied on at the moment
-	 * @return {@code null} when ready; otherwise it isn't this one's turn, and there is
-	 * no use in asking again before this time has passed, or a wake-up
+	 * @return {@code null} when ready; otherwise it isn't this one's turn
 	 */
-	@Nullable Duration claim(boolean notified);
+	@Nullable Wait claim(boolean notified);
 
 	/**
 	 * Receive the first page of the next batch, or of the one that is open.
@@ -49,6 +48,15 @@ interface BatchSource {
 	boolean isHeld();
 
 	/**
+	 * Return why what is held may be lost soon.
+	 * @return the failure to tell the database that this instance is alive, {@code null}
+	 * when there is none, or others see to it
+	 */
+	default @Nullable Throwable failure() {
+		return null;
+	}
+
+	/**
 	 * A batch is through, or there was none: the loop waits, or receives again.
 	 */
 	default void rest() {
@@ -68,5 +76,14 @@ interface BatchSource {
 	 * afterwards.
 	 */
 	void close();
+
+	/**
+	 * It isn't this one's turn.
+	 *
+	 * @param time there is no use in asking again before it has passed, or a wake-up
+	 * @param answered whether the database said so; otherwise nobody asked it
+	 */
+	record Wait(Duration time, boolean answered) {
+	}
 
 }

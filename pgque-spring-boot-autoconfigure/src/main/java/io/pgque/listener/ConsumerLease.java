@@ -66,7 +66,7 @@ final class ConsumerLease implements BatchSource {
 	}
 
 	@Override
-	public @Nullable Duration claim(boolean notified) {
+	public @Nullable Wait claim(boolean notified) {
 		if (isHeld()) {
 			return null;
 		}
@@ -74,7 +74,7 @@ final class ConsumerLease implements BatchSource {
 			lost("this instance has not been able to tell the database within " + this.properties.getLeaseDuration()
 					+ " that it is alive");
 			// The heartbeat wakes who waits for it.
-			return this.properties.getFallbackPollInterval();
+			return new Wait(this.properties.getFallbackPollInterval(), false);
 		}
 		long revivals = this.pulse.revivals();
 		LeaseAttempt attempt = this.client.acquireLease(this.identity.queue(), this.identity.consumer(),
@@ -82,7 +82,7 @@ final class ConsumerLease implements BatchSource {
 		Long epoch = attempt.epoch();
 		if (epoch == null) {
 			lost("another instance has taken it over");
-			return standBy(attempt.left(), notified);
+			return new Wait(standBy(attempt.left(), notified), true);
 		}
 		boolean taken = !Objects.equals(this.epoch, epoch);
 		this.confirmedAt = revivals;
@@ -158,6 +158,11 @@ final class ConsumerLease implements BatchSource {
 			lost(ex.getProblem());
 			return null;
 		}
+	}
+
+	@Override
+	public @Nullable Throwable failure() {
+		return this.pulse.failure();
 	}
 
 	@Override

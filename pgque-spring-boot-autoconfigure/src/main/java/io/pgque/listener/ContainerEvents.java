@@ -6,9 +6,11 @@ import io.pgque.event.BatchAbortedEvent;
 import io.pgque.event.ConsumerLeaseAcquiredEvent;
 import io.pgque.event.ConsumerLeaseLostEvent;
 import io.pgque.event.HandlerStuckEvent;
+import io.pgque.event.ListenerContainerFailingEvent;
 import io.pgque.event.ListenerContainerIdleEvent;
 import io.pgque.event.ListenerContainerNoLongerIdleEvent;
 import io.pgque.event.ListenerContainerPausedEvent;
+import io.pgque.event.ListenerContainerRecoveredEvent;
 import io.pgque.event.ListenerContainerResumedEvent;
 import io.pgque.event.ListenerContainerStartedEvent;
 import io.pgque.event.ListenerContainerStoppedEvent;
@@ -57,6 +59,16 @@ final class ContainerEvents {
 	void resumed() {
 		publish(new ListenerContainerResumedEvent(this.source, this.identity.listenerId(), this.identity.queue(),
 				this.identity.consumer()));
+	}
+
+	void failing(Throwable failure) {
+		publish(new ListenerContainerFailingEvent(this.source, this.identity.listenerId(), this.identity.queue(),
+				this.identity.consumer(), failure));
+	}
+
+	void recovered(Duration failingTime) {
+		publish(new ListenerContainerRecoveredEvent(this.source, this.identity.listenerId(), this.identity.queue(),
+				this.identity.consumer(), failingTime));
 	}
 
 	void leaseAcquired(String instance, long epoch, @Nullable Integer slot) {

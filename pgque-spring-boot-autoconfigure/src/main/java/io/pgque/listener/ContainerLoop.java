@@ -74,7 +74,7 @@ final class ContainerLoop implements Runnable, PollLoop.PauseListener {
 		BatchWork work = BatchWork.of(this.parts, this.control, this::strategy);
 		return new PollLoop(this.source, this.parts.identity(), this.parts.properties(), work.transaction(),
 				work.processor(), this.parts.counters(), this.control, this.parts.subscription(),
-				this.parts::isNotified, this.run::ticked);
+				this.parts::isNotified, this.run::ticked, this.parts.health().part(this));
 	}
 
 	/**

@@ -14,6 +14,7 @@ import org.springframework.transaction.PlatformTransactionManager;
  * @param dispatcher brings messages to their handlers
  * @param events publishes
  * @param counters counts
+ * @param health knows whether it fails
  * @param heartbeat keeps what is held
  * @param wakeups wakes the loops, {@code null} to poll only
  * @param subscription makes sure that the consumer is subscribed
@@ -22,8 +23,8 @@ import org.springframework.transaction.PlatformTransactionManager;
  * @param transactionManager of the transactions of batches, {@code null} for none
  */
 record ContainerParts(PgqueClient client, ListenerIdentity identity, PgqueContainerProperties properties,
-		MessageDispatcher dispatcher, ContainerEvents events, CounterBoard counters, InstanceHeartbeat heartbeat,
-		@Nullable WakeupListener wakeups, Runnable subscription, ContainerThreads threads,
+		MessageDispatcher dispatcher, ContainerEvents events, CounterBoard counters, ContainerHealth health,
+		InstanceHeartbeat heartbeat, @Nullable WakeupListener wakeups, Runnable subscription, ContainerThreads threads,
 		@Nullable PlatformTransactionManager transactionManager, @Nullable HandlingLog handlings) {
 
 	/**

@@ -232,6 +232,12 @@ final class ContainerRun implements WakeupListener.Wakeup {
 		if (this.coordinator != null && loop != null) {
 			this.coordinator.ended(loop);
 		}
+		if (last || this.stopping) {
+			this.parts.health().stopped();
+		}
+		else if (loop != null) {
+			this.parts.health().fine(loop);
+		}
 		if (last) {
 			finish();
 		}
@@ -361,6 +367,10 @@ final class ContainerRun implements WakeupListener.Wakeup {
 
 	boolean isPaused() {
 		return this.paused;
+	}
+
+	boolean isFailing() {
+		return this.parts.health().isFailing();
 	}
 
 	/**

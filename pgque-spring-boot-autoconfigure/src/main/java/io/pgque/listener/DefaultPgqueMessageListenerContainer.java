@@ -258,7 +258,7 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 		}
 		this.dispatcher.setScope(scope);
 		return new ContainerParts(this.client, this.identity, this.properties, this.dispatcher, events, this.counters,
-				this.heartbeat, this.wakeupListener, this::subscribe,
+				new ContainerHealth(events), this.heartbeat, this.wakeupListener, this::subscribe,
 				new ContainerThreads(this.identity, this.properties), transactionManager, handlings);
 	}
 
@@ -387,6 +387,12 @@ public class DefaultPgqueMessageListenerContainer implements PgqueMessageListene
 	public boolean isStandby() {
 		ContainerRun run = this.run;
 		return run != null && run.isStandby();
+	}
+
+	@Override
+	public boolean isFailing() {
+		ContainerRun run = this.run;
+		return run != null && run.isFailing();
 	}
 
 	@Override

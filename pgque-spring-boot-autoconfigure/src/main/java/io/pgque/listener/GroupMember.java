@@ -1,7 +1,5 @@
 package io.pgque.listener;
 
-import java.time.Duration;
-
 import io.pgque.client.Page;
 import io.pgque.client.SharingClient;
 import org.apache.commons.logging.Log;
@@ -52,13 +50,13 @@ final class GroupMember implements BatchSource {
 	}
 
 	@Override
-	public @Nullable Duration claim(boolean notified) {
+	public @Nullable Wait claim(boolean notified) {
 		if (isHeld()) {
 			return null;
 		}
 		if (!this.pulse.isSafe()) {
 			// The heartbeat wakes who waits for it.
-			return this.properties.getFallbackPollInterval();
+			return new Wait(this.properties.getFallbackPollInterval(), false);
 		}
 		long revivals = this.pulse.revivals();
 		this.client.joinGroup(this.identity.queue(), this.identity.consumer(), this.name, this.pulse.instance(),
@@ -71,6 +69,11 @@ final class GroupMember implements BatchSource {
 	public Page receive() {
 		return this.client.receiveAsMember(this.identity.queue(), this.identity.consumer(), this.name,
 				this.properties.getDeadInterval(), this.properties.getPageSize(), this.properties.getPageBytes());
+	}
+
+	@Override
+	public @Nullable Throwable failure() {
+		return this.pulse.failure();
 	}
 
 	@Override

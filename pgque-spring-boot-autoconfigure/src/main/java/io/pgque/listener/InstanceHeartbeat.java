@@ -47,11 +47,7 @@ public final class InstanceHeartbeat implements DisposableBean {
 
 	private final String instance = instanceName();
 
-	private final SharingClient client;
-
-	private final @Nullable KeptConnection connection;
-
-	private final @Nullable SharingClient ownClient;
+	private final HeartbeatConnection connection;
 
 	private final List<Pulse> pulses = new CopyOnWriteArrayList<>();
 
@@ -64,6 +60,11 @@ public final class InstanceHeartbeat implements DisposableBean {
 
 	private final Condition changed = this.lock.newCondition();
 
+	/**
+	 * Why the last beat failed, {@code null} when it did not.
+	 */
+	private volatile @Nullable Throwable failure;
+
 	private @Nullable Thread thread;
 
 	private boolean running;
@@ -71,8 +72,6 @@ public final class InstanceHeartbeat implements DisposableBean {
 	private boolean beatWanted;
 
 	private boolean destroyed;
-
-	private boolean ownConnectionFailed;
 
 	/**
 	 * Create a heartbeat that takes a connection of the application for each beat. It is
@@ -91,9 +90,7 @@ public final class InstanceHeartbeat implements DisposableBean {
 	 */
 	public InstanceHeartbeat(PgqueClient client, @Nullable DataSource dataSource) {
 		Assert.notNull(client, "client must not be null");
-		this.client = client.sharing();
-		this.connection = (dataSource != null) ? new KeptConnection(dataSource) : null;
-		this.ownClient = (this.connection != null) ? new PgqueClient(this.connection).sharing() : null;
+		this.connection = new HeartbeatConnection(this.instance, client, dataSource);
 	}
 
 	/**
@@ -128,8 +125,9 @@ public final class InstanceHeartbeat implements DisposableBean {
 	/**
 	 * Keep this instance alive from now on.
 	 * @param lease after how long without a beat others take it for dead
-	 * @param revived is run, on the thread of this heartbeat, after the first beat, and
-	 * after each that came too late; must return at once
+	 * @param revived is run, on the thread of this heartbeat, after the first beat, after
+	 * each that came too late, and when beats begin to fail or succeed again; must return
+	 * at once
 	 * @return ends it, and tells whether others may take the instance for dead
 	 */
 	Pulse join(Duration lease, Runnable revived) {
@@ -177,7 +175,7 @@ public final class InstanceHeartbeat implements DisposableBean {
 
 	private void run() {
 		FailureBackOff backOff = new FailureBackOff(logger, "The heartbeat of instance " + this.instance,
-				FIRST_BACK_OFF, Duration.ofSeconds(2));
+				FIRST_BACK_OFF, Duration.ofSeconds(2), new Trouble());
 		while (!ended()) {
 			Duration pause;
 			try {
@@ -194,9 +192,7 @@ public final class InstanceHeartbeat implements DisposableBean {
 			}
 			await(pause);
 		}
-		if (this.connection != null) {
-			this.connection.discard();
-		}
+		this.connection.close();
 	}
 
 	/**
@@ -223,7 +219,7 @@ public final class InstanceHeartbeat implements DisposableBean {
 	private void beat() {
 		List<Pulse> beating = this.pulses.stream().filter(Pulse::isDue).toList();
 		long begin = System.nanoTime();
-		send((client) -> client.beat(this.instance));
+		this.connection.send((client) -> client.beat(this.instance));
 		long end = System.nanoTime();
 		for (Pulse pulse : beating) {
 			if (pulse.member == null) {
@@ -233,7 +229,7 @@ public final class InstanceHeartbeat implements DisposableBean {
 		for (Pulse pulse : beating) {
 			if (pulse.member != null) {
 				begin = System.nanoTime();
-				send(pulse.member);
+				this.connection.send(pulse.member);
 				pulse.beaten(begin, System.nanoTime());
 			}
 		}
@@ -242,29 +238,10 @@ public final class InstanceHeartbeat implements DisposableBean {
 	private void release() {
 		Consumer<SharingClient> release = this.releases.peek();
 		while (release != null) {
-			send(release);
+			this.connection.send(release);
 			this.releases.remove();
 			release = this.releases.peek();
 		}
-	}
-
-	private void send(Consumer<SharingClient> statement) {
-		if (this.ownClient != null && this.connection != null) {
-			try {
-				statement.accept(this.ownClient);
-				this.ownConnectionFailed = false;
-				return;
-			}
-			catch (RuntimeException ex) {
-				this.connection.discard();
-				if (!this.ownConnectionFailed) {
-					this.ownConnectionFailed = true;
-					logger.warn("The heartbeat of instance " + this.instance
-							+ " takes connections of the application's pool until its own works again: " + ex);
-				}
-			}
-		}
-		statement.accept(this.client);
 	}
 
 	private Duration interval() {
@@ -315,6 +292,29 @@ public final class InstanceHeartbeat implements DisposableBean {
 		catch (InterruptedException ex) {
 			Thread.currentThread().interrupt();
 		}
+	}
+
+	/**
+	 * Has the containers know whether beats fail. They tell of it on their own threads,
+	 * for which this one must not wait.
+	 */
+	private final class Trouble implements FailureBackOff.Observer {
+
+		@Override
+		public void failing(Throwable failure) {
+			tell(failure);
+		}
+
+		@Override
+		public void recovered() {
+			tell(null);
+		}
+
+		private void tell(@Nullable Throwable failure) {
+			InstanceHeartbeat.this.failure = failure;
+			InstanceHeartbeat.this.pulses.forEach((pulse) -> pulse.revived.run());
+		}
+
 	}
 
 	/**
@@ -377,6 +377,14 @@ public final class InstanceHeartbeat implements DisposableBean {
 		 */
 		boolean isSafe() {
 			return this.revivals > 0 && System.nanoTime() - this.lastBeat < this.lease.toNanos();
+		}
+
+		/**
+		 * Return why the instance can't tell that it is alive at the moment.
+		 * @return the failure, {@code null} when it can
+		 */
+		@Nullable Throwable failure() {
+			return InstanceHeartbeat.this.failure;
 		}
 
 		/**

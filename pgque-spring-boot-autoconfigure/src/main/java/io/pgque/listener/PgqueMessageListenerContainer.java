@@ -51,6 +51,14 @@ public interface PgqueMessageListenerContainer extends SmartLifecycle {
 	boolean isStandby();
 
 	/**
+	 * Return whether the container runs but can't receive or settle at the moment, as far
+	 * as it has tried. It goes on by itself when the database can be reached again.
+	 * @return {@code true} from the first failure until receiving works again
+	 * @since 0.2.0
+	 */
+	boolean isFailing();
+
+	/**
 	 * Return whether the container's thread is there. It is, while the last handler of a
 	 * stopped container has not ended.
 	 * @return whether it is running

@@ -44,6 +44,8 @@ final class PollLoop {
 
 	private final LongConsumer ticked;
 
+	private final ContainerHealth.Part health;
+
 	private final FailureBackOff backOff;
 
 	/**
@@ -58,10 +60,11 @@ final class PollLoop {
 	 * @param subscription makes sure that the consumer is subscribed
 	 * @param notified whether wake-ups can be relied on at the moment
 	 * @param ticked is told the ticks that the loop takes
+	 * @param health is told whether the loop works
 	 */
 	PollLoop(BatchSource source, ListenerIdentity identity, PgqueContainerProperties properties,
 			BatchTransaction transaction, BatchProcessor processor, CounterBoard counters, LoopControl control,
-			Runnable subscription, BooleanSupplier notified, LongConsumer ticked) {
+			Runnable subscription, BooleanSupplier notified, LongConsumer ticked, ContainerHealth.Part health) {
 		this.source = source;
 		this.identity = identity;
 		this.properties = properties;
@@ -72,7 +75,8 @@ final class PollLoop {
 		this.subscription = subscription;
 		this.notified = notified;
 		this.ticked = ticked;
-		this.backOff = new FailureBackOff(logger, "Receiving by " + identity, FIRST_BACK_OFF, MAX_BACK_OFF);
+		this.health = health;
+		this.backOff = new FailureBackOff(logger, "Receiving by " + identity, FIRST_BACK_OFF, MAX_BACK_OFF, health);
 	}
 
 	/**
@@ -116,7 +120,8 @@ final class PollLoop {
 		long seen = this.control.wakeups();
 		long turns = this.control.turns();
 		BatchTransaction.Received received;
-		Duration wait;
+		BatchSource.Wait wait;
+		this.health.keeps(this.source.failure());
 		this.tick = this.control.takeTick();
 		try {
 			this.control.begin(LoopControl.Activity.RECEIVING);
@@ -130,8 +135,10 @@ final class PollLoop {
 		}
 		if (wait != null) {
 			this.control.begin(LoopControl.Activity.IDLE);
-			this.backOff.succeeded();
-			this.control.awaitTurn(turns, wait);
+			if (wait.answered()) {
+				this.backOff.succeeded();
+			}
+			this.control.awaitTurn(turns, wait.time());
 			return true;
 		}
 		if (received == null) {

@@ -41,6 +41,8 @@ final class SlotCoordinator implements Runnable {
 
 	private final Map<Integer, Work> works = new ConcurrentHashMap<>();
 
+	private final ContainerHealth.Part health;
+
 	private final FailureBackOff backOff;
 
 	SlotCoordinator(ContainerParts parts, ContainerRun run) {
@@ -49,8 +51,9 @@ final class SlotCoordinator implements Runnable {
 		this.client = parts.client().sharing();
 		this.properties = parts.properties();
 		this.permits = new WorkPermits(this.properties.getConcurrency());
+		this.health = parts.health().part(this);
 		this.backOff = new FailureBackOff(logger, "Sharing the slots of " + parts.identity(), Duration.ofMillis(250),
-				Duration.ofSeconds(5));
+				Duration.ofSeconds(5), this.health);
 		this.pulse = parts.heartbeat().join(this.properties.getLeaseDuration(), this.control::wakeForTurn);
 	}
 
@@ -78,12 +81,14 @@ final class SlotCoordinator implements Runnable {
 
 	private void pass() {
 		long turns = this.control.turns();
+		this.health.keeps(this.pulse.failure());
 		try {
 			this.control.begin(LoopControl.Activity.RECEIVING);
 			this.parts.subscription().run();
-			share();
+			if (share()) {
+				this.backOff.succeeded();
+			}
 			this.control.begin(LoopControl.Activity.IDLE);
-			this.backOff.succeeded();
 		}
 		catch (Throwable ex) {
 			// Even an Error: without this thread nobody moves the slots.
@@ -95,10 +100,13 @@ final class SlotCoordinator implements Runnable {
 		this.control.awaitTurn(turns, this.properties.getLeaseDuration().dividedBy(LOOKS_PER_LEASE));
 	}
 
-	private void share() {
+	/**
+	 * @return whether the database was asked
+	 */
+	private boolean share() {
 		if (!this.pulse.isSafe()) {
 			// The heartbeat wakes this thread when it is.
-			return;
+			return false;
 		}
 		long revivals = this.pulse.revivals();
 		List<SlotClaim> claims = this.client.claimSlots(this.parts.identity().queue(), this.parts.identity().consumer(),
@@ -119,6 +127,7 @@ final class SlotCoordinator implements Runnable {
 				work.loop().control().requestStop();
 			}
 		});
+		return true;
 	}
 
 	/**

@@ -1,7 +1,5 @@
 package io.pgque.listener;
 
-import java.time.Duration;
-
 import io.pgque.client.LeaseLostException;
 import io.pgque.client.Page;
 import io.pgque.client.SharingClient;
@@ -87,12 +85,12 @@ final class SlotLease implements BatchSource {
 	}
 
 	@Override
-	public @Nullable Duration claim(boolean notified) {
+	public @Nullable Wait claim(boolean notified) {
 		if (isHeld() && this.permits.acquire(this.control)) {
 			return null;
 		}
 		// Who confirms the lease, or gives the permit, wakes the loop.
-		return this.properties.getFallbackPollInterval();
+		return new Wait(this.properties.getFallbackPollInterval(), false);
 	}
 
 	@Override

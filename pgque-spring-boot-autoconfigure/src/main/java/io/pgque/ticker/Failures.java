@@ -8,12 +8,14 @@ import io.pgque.MissingPrivilegeException;
 import io.pgque.PgqueSchemaException;
 import io.pgque.UnsupportedDatabaseException;
 import io.pgque.support.DoublingDelay;
+import io.pgque.support.TraceLimit;
 import org.apache.commons.logging.Log;
 
 /**
  * Remembers what fails, says so once with all details and then shortly, and tells how
- * long to wait. What only a person can mend is said once and tried again each minute.
- * Written by one thread, others may ask.
+ * long to wait. What fails, works and fails again gets no other stack trace for a while.
+ * What only a person can mend is said once and tried again each minute. Written by one
+ * thread, others may ask.
  */
 final class Failures {
 
@@ -26,6 +28,8 @@ final class Failures {
 	private static final DoublingDelay DELAY = new DoublingDelay(FIRST_DELAY, LONGEST_DELAY);
 
 	private final Log logger;
+
+	private final TraceLimit traces = new TraceLimit(Duration.ofMinutes(1));
 
 	private final Map<String, Integer> counts = new ConcurrentHashMap<>();
 
@@ -54,8 +58,11 @@ final class Failures {
 		}
 		int count = this.counts.merge(subject, 1, Integer::sum);
 		Duration delay = DELAY.after(count);
-		if (count == 1) {
+		if (count == 1 && this.traces.isDue(failure)) {
 			this.logger.warn("Could not " + subject + ", trying again", failure);
+		}
+		else if (count == 1) {
+			this.logger.warn("Could not " + subject + ", trying again: " + failure.getMessage());
 		}
 		else {
 			this.logger.warn("Could not " + subject + " for the " + count + ". time, trying again in "
