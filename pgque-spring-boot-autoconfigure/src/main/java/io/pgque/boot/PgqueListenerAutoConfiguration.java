@@ -65,11 +65,6 @@ import org.springframework.validation.Validator;
 @EnableConfigurationProperties(PgqueProperties.class)
 public final class PgqueListenerAutoConfiguration {
 
-	/**
-	 * No statement of a container takes so long, unless nobody answers.
-	 */
-	private static final Duration STATEMENT_TIMEOUT = Duration.ofSeconds(60);
-
 	private static final Duration HEARTBEAT_TIMEOUT = Duration.ofSeconds(3);
 
 	@Bean(name = PgqueListenerBeanNames.DEFAULT_CONTAINER_FACTORY)
@@ -86,7 +81,7 @@ public final class PgqueListenerAutoConfiguration {
 			ObjectProvider<PgqueContainerFactoryCustomizer> customizers, Environment environment) {
 		DefaultPgqueListenerContainerFactory factory = new DefaultPgqueListenerContainerFactory(
 				new PgqueClient(DirectDataSource.forSettling(chosen.dataSource(), properties.listener().connection()),
-						STATEMENT_TIMEOUT),
+						properties.listener().statementTimeout()),
 				admin, new UpcastingMessageConverter(converter, upcasters.orderedStream().toList()), eventTypeResolver);
 		PgqueProperties.Listener listener = properties.listener();
 		apply(properties, factory.getContainerProperties());

@@ -178,11 +178,13 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * queue.
 	 * @param maintenanceInterval Time between runs of the maintenance.
 	 * @param rotationInterval Time between second rotation steps.
+	 * @param statementTimeout After how long a tick, or moving what is due, fails when it
+	 * is not answered. In whole seconds.
 	 */
 	public record Ticker(@DefaultValue("auto") TickerMode mode, @DefaultValue("100ms") Duration interval,
 			@DefaultValue("true") boolean onCommit, @DefaultValue("5ms") Duration minInterval,
 			@DefaultValue("1s") Duration retryInterval, @DefaultValue("30s") Duration maintenanceInterval,
-			@DefaultValue("10s") Duration rotationInterval) {
+			@DefaultValue("10s") Duration rotationInterval, @DefaultValue("30s") Duration statementTimeout) {
 
 		TickerSettings toSettings() {
 			return new TickerSettings(this.mode, this.interval, this.onCommit, this.minInterval, this.retryInterval,
@@ -231,6 +233,8 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * @param connection the connections beside the application's pool
 	 * @param observationEnabled Whether the handling of messages is observed: metrics,
 	 * traces and log context.
+	 * @param statementTimeout After how long a container's own statement fails when it is
+	 * not answered. In whole seconds.
 	 */
 	public record Listener(@DefaultValue("true") boolean autoStartup, @Nullable String consumer,
 			@DefaultValue("true") boolean subscribe, @DefaultValue("notify") WakeupMode wakeup,
@@ -244,7 +248,8 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 			@DefaultValue("nack") UnknownTypePolicy unknownTypePolicy, @DefaultValue("20s") Duration shutdownTimeout,
 			@DefaultValue("batch") AckMode ackMode, @DefaultValue FailureBrake failureBrake,
 			@DefaultValue("false") boolean holdFailedKeys, @DefaultValue Retry retry,
-			@DefaultValue Connection connection, @DefaultValue("true") boolean observationEnabled) {
+			@DefaultValue Connection connection, @DefaultValue("true") boolean observationEnabled,
+			@DefaultValue("60s") Duration statementTimeout) {
 	}
 
 	/**

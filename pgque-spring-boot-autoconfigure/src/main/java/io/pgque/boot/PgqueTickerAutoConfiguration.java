@@ -39,7 +39,8 @@ public final class PgqueTickerAutoConfiguration {
 	@DependsOnDatabaseInitialization
 	PgqueTicker pgqueTicker(ChosenDataSource chosen, PgqueProperties properties,
 			ObjectProvider<TickListener> tickListeners, ObjectProvider<TickDelegate> tickDelegates) {
-		PgqueTicker ticker = new PgqueTicker(chosen.dataSource(), properties.ticker().toSettings());
+		PgqueTicker ticker = new PgqueTicker(chosen.dataSource(), properties.ticker().toSettings(),
+				properties.ticker().statementTimeout());
 		List<TickListener> listeners = tickListeners.orderedStream().toList();
 		ticker.setTickListener((queue, tickId) -> listeners.forEach((listener) -> listener.ticked(queue, tickId)));
 		List<TickDelegate> delegates = tickDelegates.orderedStream().toList();

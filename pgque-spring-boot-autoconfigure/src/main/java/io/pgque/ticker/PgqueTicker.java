@@ -75,12 +75,26 @@ public class PgqueTicker implements CommitListener, SmartLifecycle {
 	 * @param settings how it works
 	 */
 	public PgqueTicker(DataSource dataSource, TickerSettings settings) {
-		this(dataSource, settings, MAINTENANCE_TIMEOUT);
+		this(dataSource, settings, STATEMENT_TIMEOUT);
 	}
 
-	PgqueTicker(DataSource dataSource, TickerSettings settings, Duration maintenanceTimeout) {
+	/**
+	 * Creates a ticker.
+	 * @param dataSource leads to the database
+	 * @param settings how it works
+	 * @param statementTimeout the longest time that a tick, or moving what is due, may
+	 * take, rounded to seconds; the maintenance has ten minutes
+	 * @since 0.2.0
+	 */
+	public PgqueTicker(DataSource dataSource, TickerSettings settings, Duration statementTimeout) {
+		this(dataSource, settings, statementTimeout, MAINTENANCE_TIMEOUT);
+	}
+
+	PgqueTicker(DataSource dataSource, TickerSettings settings, Duration statementTimeout,
+			Duration maintenanceTimeout) {
 		Assert.notNull(settings, "settings must not be null");
-		this.client = new PgqueClient(dataSource, STATEMENT_TIMEOUT);
+		Assert.notNull(statementTimeout, "statementTimeout must not be null");
+		this.client = new PgqueClient(dataSource, statementTimeout);
 		this.maintenanceClient = new PgqueClient(dataSource, maintenanceTimeout);
 		this.settings = settings;
 	}

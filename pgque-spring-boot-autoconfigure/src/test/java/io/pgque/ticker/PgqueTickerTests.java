@@ -339,7 +339,7 @@ class PgqueTickerTests {
 		try {
 			this.client.setQueueConfig(this.queue, "rotation_period", "PT0.05S");
 			this.ticker = new PgqueTicker(pool, new TickerSettings(TickerMode.AUTO, NEVER, true, Duration.ZERO, NEVER,
-					Duration.ofMillis(20), Duration.ofMillis(20)), Duration.ofSeconds(1));
+					Duration.ofMillis(20), Duration.ofMillis(20)), Duration.ofSeconds(30), Duration.ofSeconds(1));
 			this.ticker.start();
 			for (int round = 0; round < 5; round++) {
 				await().until(() -> sleeping() == 1);
