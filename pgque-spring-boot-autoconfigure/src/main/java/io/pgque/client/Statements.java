@@ -30,16 +30,21 @@ final class Statements {
 
 	private static final String INVALID_TRANSACTION_STATE = "25000";
 
+	private static final String READ_ONLY = "25006";
+
 	private final DataSource dataSource;
 
 	private final int timeoutSeconds;
 
 	private final SQLExceptionTranslator translator = new SQLExceptionSubclassTranslator();
 
+	private final PoolRenewal renewal;
+
 	private volatile boolean isolationStated;
 
 	Statements(DataSource dataSource, @Nullable Duration timeout) {
 		this.dataSource = dataSource;
+		this.renewal = new PoolRenewal(dataSource);
 		// JDBC counts in seconds, and 0 means for ever.
 		this.timeoutSeconds = (timeout != null) ? (int) Math.max(1, timeout.toSeconds()) : -1;
 	}
@@ -65,6 +70,9 @@ final class Statements {
 					: queryAlone(connection, sql, arguments, result);
 		}
 		catch (SQLException ex) {
+			if (READ_ONLY.equals(ex.getSQLState())) {
+				this.renewal.refused(connection);
+			}
 			DataAccessException failure = this.translator.translate("PgQue", sql, ex);
 			throw EngineErrors.translate(queue, product(connection),
 					(failure != null) ? failure : new UncategorizedSQLException("PgQue", sql, ex));
