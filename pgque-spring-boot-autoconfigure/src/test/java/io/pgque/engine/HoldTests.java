@@ -154,6 +154,13 @@ class HoldTests {
 	}
 
 	@Test
+	void messagesThatFailTogetherKeepTheirOrder() {
+		settle(sendAndReceive("A", "A", "A"), null, "{3,1,2}", "{}", "{}");
+		this.calls.redeliver(this.queue);
+		assertThat(places(receive())).containsExactly("1 first", "2 after 1", "3 after 2");
+	}
+
+	@Test
 	void keysOfAnyLengthFit() {
 		String key = "ä".repeat(20_000);
 		settle(sendAndReceive(key, key), null, "{1}", "{2}", "{}");

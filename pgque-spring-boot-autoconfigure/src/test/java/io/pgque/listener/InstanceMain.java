@@ -16,7 +16,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
 
 /**
  * An instance of an application in a JVM of its own. Its handler notes in the database
- * when it begins and ends.
+ * when it begins and ends. If keys are to be held back, some first attempts fail.
  */
 final class InstanceMain {
 
@@ -25,6 +25,9 @@ final class InstanceMain {
 	static final int PAGE_SIZE = 50;
 
 	static final int PARTITIONS = 8;
+
+	private static final BackOffSettings BACK_OFF = new BackOffSettings(Duration.ofMillis(50), 1, Duration.ofMillis(50),
+			Duration.ofMillis(49));
 
 	private InstanceMain() {
 	}
@@ -41,6 +44,7 @@ final class InstanceMain {
 		properties.setLeaseDuration(LEASE);
 		properties.setDeadInterval(LEASE);
 		properties.setPageSize(PAGE_SIZE);
+		properties.setHoldFailedKeys(Boolean.parseBoolean(args[6]));
 		run(dataSource, args[2], args[5], properties);
 		// Until it is told to end, or killed.
 		new CountDownLatch(1).await();
@@ -57,6 +61,9 @@ final class InstanceMain {
 		WakeupListener wakeups = new WakeupListener(dataSource);
 		InstanceHeartbeat heartbeat = new InstanceHeartbeat(client, dataSource);
 		PgqueMessageListener listener = (message) -> {
+			if (properties.isHoldFailedKeys() && message.id() % 7 == 0 && message.deliveryAttempt() == 1) {
+				throw new IllegalStateException("first attempt");
+			}
 			Long number = jdbc.queryForObject(
 					"insert into handling (event, key, instance) values (?, ?, ?) returning hno", Long.class,
 					message.id(), message.extra1(), instance);
@@ -65,7 +72,7 @@ final class InstanceMain {
 		};
 		DefaultPgqueMessageListenerContainer container = new DefaultPgqueMessageListenerContainer(
 				new ListenerIdentity("test", queue, ListenerFixture.CONSUMER), client, new PgqueAdmin(pool, List.of()),
-				ListenerFixture.routes(listener), new DefaultPgqueErrorHandler(), properties);
+				ListenerFixture.routes(listener), new DefaultPgqueErrorHandler(BACK_OFF), properties);
 		container.setWakeupListener(wakeups);
 		container.setInstanceHeartbeat(heartbeat);
 		container.subscribe();

@@ -28,13 +28,13 @@ final class InstanceProcess implements AutoCloseable {
 		this.log = log;
 	}
 
-	static InstanceProcess start(TestDatabase database, String queue, ListenerMode mode, int concurrency, String name,
-			Path folder) throws IOException {
+	static InstanceProcess start(TestDatabase database, String queue, ListenerMode mode, int concurrency,
+			boolean holdKeys, String name, Path folder) throws IOException {
 		Path log = folder.resolve(queue + "-" + name + ".log");
 		Process process = new ProcessBuilder(Path.of(System.getProperty("java.home"), "bin", "java").toString(),
 				"-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", System.getProperty("java.class.path"),
 				InstanceMain.class.getName(), database.url(), database.user(), queue, mode.name(),
-				Integer.toString(concurrency), name)
+				Integer.toString(concurrency), name, Boolean.toString(holdKeys))
 			.redirectErrorStream(true)
 			.redirectOutput(log.toFile())
 			.start();

@@ -6,6 +6,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Random;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
@@ -67,6 +69,8 @@ class SharedConsumerProcessTests {
 
 	private final TestDatabase database;
 
+	private final PgqueClient client;
+
 	private final List<InstanceProcess> processes = new ArrayList<>();
 
 	private final AtomicInteger names = new AtomicInteger();
@@ -80,12 +84,15 @@ class SharedConsumerProcessTests {
 
 	private int concurrency;
 
+	private boolean holdKeys;
+
 	private int kills;
 
 	private final List<String> frozen = new ArrayList<>();
 
 	SharedConsumerProcessTests(TestDatabase database) {
 		this.database = database;
+		this.client = new PgqueClient(database.pool(2));
 	}
 
 	@BeforeEach
@@ -100,11 +107,12 @@ class SharedConsumerProcessTests {
 	}
 
 	@ParameterizedTest
-	@CsvSource({ "EXCLUSIVE, 1", "COOPERATIVE, 2", "PARTITIONED, 2" })
-	void nothingIsLostAndOrderIsKept(ListenerMode mode, int concurrency) throws Exception {
+	@CsvSource({ "EXCLUSIVE, 1, false", "COOPERATIVE, 2, false", "PARTITIONED, 2, false", "PARTITIONED, 2, true" })
+	void nothingIsLostAndOrderIsKept(ListenerMode mode, int concurrency, boolean holdKeys) throws Exception {
 		this.mode = mode;
 		this.concurrency = concurrency;
-		this.queue = "processes_" + mode.name().toLowerCase(Locale.ROOT);
+		this.holdKeys = holdKeys;
+		this.queue = "processes_" + mode.name().toLowerCase(Locale.ROOT) + (holdKeys ? "_hold" : "");
 		for (int i = 0; i < 3; i++) {
 			start();
 		}
@@ -112,15 +120,22 @@ class SharedConsumerProcessTests {
 				"select count(*)::int from pg_stat_activity where datname = current_database()"
 						+ " and (query like 'listen %' or query = 'show transaction_read_only')") == 3);
 		Thread sender = new Thread(this::send, "sender");
-		sender.start();
-		if (SOAK) {
-			randomly(new Random(mode.ordinal()));
+		ScheduledExecutorService retries = Executors.newSingleThreadScheduledExecutor();
+		try {
+			retries.scheduleWithFixedDelay(this::moveRetries, 0, 50, TimeUnit.MILLISECONDS);
+			sender.start();
+			if (SOAK) {
+				randomly(new Random(mode.ordinal()));
+			}
+			else {
+				onceEach();
+			}
+			sender.join();
+			await().atMost(Duration.ofMinutes(5)).until(() -> handled() == MESSAGES);
 		}
-		else {
-			onceEach();
+		finally {
+			retries.shutdown();
 		}
-		sender.join();
-		await().atMost(Duration.ofMinutes(5)).until(() -> handled() == MESSAGES);
 		for (InstanceProcess process : this.processes) {
 			if (process.isAlive()) {
 				process.stop();
@@ -204,7 +219,7 @@ class SharedConsumerProcessTests {
 	}
 
 	private void start() throws Exception {
-		this.processes.add(InstanceProcess.start(this.database, this.queue, this.mode, this.concurrency,
+		this.processes.add(InstanceProcess.start(this.database, this.queue, this.mode, this.concurrency, this.holdKeys,
 				"i" + this.names.incrementAndGet(), this.logs));
 	}
 
@@ -212,15 +227,20 @@ class SharedConsumerProcessTests {
 	 * Send in the order of the ids, with keys, more slowly than they are handled.
 	 */
 	private void send() {
-		PgqueClient client = new PgqueClient(this.database.pool(2));
 		for (int i = 0; i < MESSAGES; i++) {
-			client.send(this.queue, "type", "" + i, new EventExtras("key " + i % KEYS, null, null, null));
+			this.client.send(this.queue, "type", "" + i, new EventExtras("key " + i % KEYS, null, null, null));
 			if (i % 10 == 9) {
-				client.tick(List.of(this.queue));
+				this.client.tick(List.of(this.queue));
 				LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(SOAK ? 8 : 25));
 			}
 		}
-		client.tick(List.of(this.queue));
+		this.client.tick(List.of(this.queue));
+	}
+
+	private void moveRetries() {
+		if (this.client.moveDueRetries() > 0) {
+			this.client.tick(List.of(this.queue));
+		}
 	}
 
 	private static ConditionFactory await() {
@@ -306,7 +326,7 @@ class SharedConsumerProcessTests {
 						      from (select distinct on (event) event, key, hno from handling order by event, hno desc) l) x
 						where event < before
 						"""
-					.formatted((this.mode == ListenerMode.PARTITIONED) ? "partition by key" : ""));
+					.formatted((this.mode == ListenerMode.PARTITIONED || this.holdKeys) ? "partition by key" : ""));
 	}
 
 	/**
