@@ -289,15 +289,15 @@ final class BatchCompleter {
 					+ " messages of it may be handled twice");
 			return;
 		}
-		AfterCommit.run(() -> count(result));
+		AfterCommit.run(() -> count(result, held.size()));
 	}
 
-	private void count(SettleResult result) {
+	private void count(SettleResult result, int heldBack) {
 		this.counters.handled.add(this.handled);
 		this.counters.skipped.add(this.skipped);
 		this.counters.retried.add(result.retried());
 		this.counters.deadLettered.add(result.deadIds().size());
-		this.counters.heldBack.add(held.size());
+		this.counters.heldBack.add(heldBack);
 		this.counters.batchesSettled.increment();
 		tell(result.deadIds());
 	}
