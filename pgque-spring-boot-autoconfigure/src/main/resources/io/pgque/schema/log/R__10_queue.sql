@@ -72,10 +72,12 @@ $$;
 
 -- Names of a queue's three event tables.
 create or replace function pgque_internal.leaves(i_prefix text) returns text[]
-language sql immutable
+language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-    select array[i_prefix || '_0', i_prefix || '_1', i_prefix || '_2']
+begin
+    return array[i_prefix || '_0', i_prefix || '_1', i_prefix || '_2'];
+end
 $$;
 
 -- Storage settings of a queue's event tables: rows are never updated, and never deleted but by TRUNCATE,

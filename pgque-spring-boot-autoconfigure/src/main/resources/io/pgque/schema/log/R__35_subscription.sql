@@ -33,22 +33,32 @@ $$;
 
 -- Newest position of a registration.
 create or replace function pgque_internal.newest_cursor(i_sub bigint) returns pgque_internal.cursor
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select c.* from pgque_internal.cursor c where c.cur_sub = i_sub order by c.cur_seq desc limit 1
+declare
+    v_row pgque_internal.cursor;
+begin
+    select c.* into v_row from pgque_internal.cursor c where c.cur_sub = i_sub order by c.cur_seq desc limit 1;
+    return v_row;
+end
 $$;
 
 -- A registration by names; the row is NULL when there is none.
 create or replace function pgque_internal.find_sub(i_queue text, i_consumer text) returns pgque_internal.sub
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select s.*
+declare
+    v_row pgque_internal.sub;
+begin
+    select s.* into v_row
     from pgque.queue q
     join pgque.consumer c on c.co_name = i_consumer
     join pgque_internal.sub s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
-    where q.queue_name = i_queue
+    where q.queue_name = i_queue;
+    return v_row;
+end
 $$;
 
 -- Locks the row of a registration that was found without a lock.

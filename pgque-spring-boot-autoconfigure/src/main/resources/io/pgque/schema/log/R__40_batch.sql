@@ -76,12 +76,14 @@ $$;
 --   i_batch  batch
 --   i_after  only events with a higher id; NULL: all that are not settled
 create or replace function pgque_internal.batch_filter(i_batch pgque_internal.batch, i_after bigint) returns text
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-    select format('(e.ev_owner is null or e.ev_owner = %s)', i_batch.sub_id)
+begin
+    return format('(e.ev_owner is null or e.ev_owner = %s)', i_batch.sub_id)
            || coalesce(' and e.ev_id > ' || greatest(i_after, i_batch.prefix), '')
-           || coalesce(format(' and pgque.slot_of(e.ev_extra1, %s) = ', i_batch.parts) || i_batch.part, '')
+           || coalesce(format(' and pgque.slot_of(e.ev_extra1, %s) = ', i_batch.parts) || i_batch.part, '');
+end
 $$;
 
 -- Query for a batch's events, unordered.
@@ -125,12 +127,14 @@ $$;
 
 -- Query for a batch's events, columns as in the event tables, unordered; arguments as above.
 create or replace function pgque_internal.batch_query(i_batch pgque_internal.batch, i_after bigint) returns text
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-    select pgque_internal.batch_query(i_batch, i_after,
+begin
+    return pgque_internal.batch_query(i_batch, i_after,
                                       'e.ev_id, e.ev_time, e.ev_txid, e.ev_owner, e.ev_retry, e.ev_type, e.ev_data,'
-                                      ' e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4')
+                                      ' e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4');
+end
 $$;
 
 -- Query for all events of a batch in the order of their ids, columns as of a message. Made for many: ids and places
@@ -217,10 +221,12 @@ $$;
 
 -- Whether a group has members.
 create or replace function pgque_internal.has_members(i_sub_id int4) returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select exists (select from pgque_internal.sub s where s.sub_id = i_sub_id and s.sub_role = 'coop_member')
+begin
+    return exists (select from pgque_internal.sub s where s.sub_id = i_sub_id and s.sub_role = 'coop_member');
+end
 $$;
 
 -- Refuses to move a consumer that others share or hold by their own functions; the caller has locked its row.
@@ -562,17 +568,18 @@ $$;
 -- Whether there may be something to receive: an open batch or a newer tick, or a reason to refuse that the caller
 -- finds. NULL for an unknown consumer.
 create or replace function pgque_internal.has_work(i_queue text, i_consumer text) returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    v_sub    pgque_internal.sub := pgque_internal.find_sub(i_queue, i_consumer);
+    v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(v_sub.sub_no);
+begin
     -- By the newest tick: asked whether a newer one exists, the planner expects many and reads them all.
-    select s.sub_role <> 'normal'
-           or s.sub_batch is not null
-           or (pgque_internal.newest_tick(q.queue_id)).tick_id > s.sub_last_tick
-    from pgque.queue q
-    join pgque.consumer c on c.co_name = i_consumer
-    join pgque.subscription s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
-    where q.queue_name = i_queue
+    return v_sub.sub_role <> 'normal'
+        or v_cursor.cur_batch is not null
+        or (pgque_internal.newest_tick(v_sub.sub_queue)).tick_id > v_cursor.cur_last_tick;
+end
 $$;
 
 -- Opens a consumer's next batch, or finds the open one, and returns its first page. The batch covers as many

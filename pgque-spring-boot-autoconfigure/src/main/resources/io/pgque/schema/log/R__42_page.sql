@@ -13,10 +13,11 @@
 --   i_batch_id  batch, for the column of that name
 --   i_events    query for events, columns as in the event tables, unordered
 create or replace function pgque_internal.page_query(i_batch_id bigint, i_events text) returns text
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-    select format($query$
+begin
+    return format($query$
         select ev_id, %s::bigint, ev_type, ev_data, ev_retry, ev_time, ev_extra1, ev_extra2, ev_extra3, ev_extra4, more
         from (
             select *,
@@ -28,15 +29,18 @@ as $$
         ) e
         where n <= $1 and before < $2
         order by ev_id
-        $query$, i_batch_id, i_events)
+        $query$, i_batch_id, i_events);
+end
 $$;
 
 -- Query for one page of an open batch, of the events behind an id; parameters as above.
 create or replace function pgque_internal.page_query(i_batch pgque_internal.batch, i_after bigint) returns text
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-    select pgque_internal.page_query(i_batch.batch_id, pgque_internal.batch_query(i_batch, i_after))
+begin
+    return pgque_internal.page_query(i_batch.batch_id, pgque_internal.batch_query(i_batch, i_after));
+end
 $$;
 
 -- Query for the first page of an open batch, after a look at what the batch holds: one that fits into the page is

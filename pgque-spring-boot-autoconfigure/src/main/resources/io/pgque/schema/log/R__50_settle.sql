@@ -10,11 +10,13 @@
 -- Ends an open batch; the caller holds the lock of the consumer's row. A group's position moved when the batch
 -- was given to its member, who now stands nowhere.
 create or replace function pgque_internal.close_batch(i_batch pgque_internal.batch) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-    select pgque_internal.append_cursor(i_batch.sub_no, i_batch.cursor_seq,
-                                        case when i_batch.role <> 'coop_member' then i_batch.next_tick end, null, null, null)
+begin
+    perform pgque_internal.append_cursor(i_batch.sub_no, i_batch.cursor_seq,
+                                        case when i_batch.role <> 'coop_member' then i_batch.next_tick end, null, null, null);
+end
 $$;
 
 -- Finishes a batch: the consumer stands at its end tick.

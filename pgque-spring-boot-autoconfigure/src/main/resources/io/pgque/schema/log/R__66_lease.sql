@@ -20,11 +20,13 @@ $$;
 
 -- Whether a consumer is leased by an instance that beats.
 create or replace function pgque_internal.lease_is_alive(i_sub pgque_internal.sub) returns boolean
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-    select exists (select from pgque_internal.instance i
-                   where i.ins_name = i_sub.sub_instance and i.ins_heartbeat > clock_timestamp() - i_sub.sub_lease)
+begin
+    return exists (select from pgque_internal.instance i
+                   where i.ins_name = i_sub.sub_instance and i.ins_heartbeat > clock_timestamp() - i_sub.sub_lease);
+end
 $$;
 
 -- New id for a batch that changes its owner. What was given back from it already goes on waiting for its end.

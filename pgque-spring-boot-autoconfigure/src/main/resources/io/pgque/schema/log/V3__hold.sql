@@ -20,3 +20,6 @@ comment on column pgque_internal.hold.hold_place is
     'Order of the messages of a key. Not that of their ids: those of concurrent transactions commit in another.';
 comment on column pgque_internal.hold.hold_checked is
     'When the message was last known to come again; maint() looks after it when that is long ago.';
+
+-- Returns a query now where it returned rows: R__40_batch.sql creates it anew.
+drop function if exists pgque_internal.open_merged(bigint, integer, bigint, bigint);
