@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 import io.pgque.testsupport.TestDatabase;
@@ -30,15 +30,20 @@ final class InstanceProcess implements AutoCloseable {
 
 	static InstanceProcess start(TestDatabase database, String queue, ListenerMode mode, int concurrency,
 			boolean holdKeys, String name, Path folder) throws IOException {
+		return start(database, queue, mode, concurrency, holdKeys, name, folder, Map.of());
+	}
+
+	static InstanceProcess start(TestDatabase database, String queue, ListenerMode mode, int concurrency,
+			boolean holdKeys, String name, Path folder, Map<String, String> environment) throws IOException {
 		Path log = folder.resolve(queue + "-" + name + ".log");
-		Process process = new ProcessBuilder(Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+		ProcessBuilder builder = new ProcessBuilder(Path.of(System.getProperty("java.home"), "bin", "java").toString(),
 				"-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", System.getProperty("java.class.path"),
 				InstanceMain.class.getName(), database.url(), database.user(), queue, mode.name(),
 				Integer.toString(concurrency), name, Boolean.toString(holdKeys))
 			.redirectErrorStream(true)
-			.redirectOutput(log.toFile())
-			.start();
-		return new InstanceProcess(name, process, log);
+			.redirectOutput(log.toFile());
+		builder.environment().putAll(environment);
+		return new InstanceProcess(name, builder.start(), log);
 	}
 
 	String name() {
