@@ -98,6 +98,8 @@ class ChaosTests {
 
 	private static EmbeddedPostgres server;
 
+	private static boolean stopped;
+
 	private static int port;
 
 	private ApplicationContextRunner runner;
@@ -114,20 +116,32 @@ class ChaosTests {
 	}
 
 	@BeforeEach
-	void setUp() {
+	void setUp() throws IOException {
+		if (stopped) {
+			// A test has failed before it did so itself.
+			startServer();
+		}
 		this.runner = new ApplicationContextRunner()
 			.withConfiguration(AutoConfigurations.of(DataSourceAutoConfiguration.class,
 					DataSourceTransactionManagerAutoConfiguration.class, TransactionAutoConfiguration.class,
 					PgqueAutoConfiguration.class, PgqueSchemaAutoConfiguration.class,
 					PgqueTickerAutoConfiguration.class, PgqueListenerAutoConfiguration.class))
 			.withPropertyValues("spring.datasource.url=" + url(port), "spring.datasource.username=postgres",
-					"pgque.listener.lease-duration=" + LEASE.toSeconds() + "s")
+					"pgque.listener.lease-duration=" + LEASE.toSeconds() + "s",
+					// Before that, who waits for a connection doesn't know that it fails.
+					"spring.datasource.hikari.connection-timeout=" + (SOAK ? 30_000 : 1000))
 			.withBean(Billing.class);
 	}
 
 	private static void startServer() throws IOException {
 		EmbeddedPostgres.Builder builder = server(folder);
 		server = ((port != 0) ? builder.setPort(port) : builder).start();
+		stopped = false;
+	}
+
+	private static void stopServer() throws IOException {
+		stopped = true;
+		server.close();
 	}
 
 	private static EmbeddedPostgres.Builder server(Path folder) {
@@ -178,7 +192,7 @@ class ChaosTests {
 		this.runner.run((context) -> {
 			try (ChaosRun run = run(context)) {
 				run.begin();
-				server.close();
+				stopServer();
 				hold(STOPPED);
 				assertFailing(context, run);
 				assertThat(context.getBean(Billing.class).health()).hasSize(1);
@@ -196,7 +210,7 @@ class ChaosTests {
 		this.runner.run((context) -> {
 			try (ChaosRun run = run(context)) {
 				run.finish();
-				server.close();
+				stopServer();
 				await().until(() -> container(context).isFailing());
 				assertThat(time(context::close)).isLessThan(Duration.ofSeconds(5));
 			}
@@ -325,7 +339,7 @@ class ChaosTests {
 			this.runner.withPropertyValues("spring.datasource.url=" + url(proxy.port())).run((context) -> {
 				try (ChaosRun run = run(context, proxy.port())) {
 					execute("alter system set default_transaction_read_only = on");
-					server.close();
+					stopServer();
 					FileSystemUtils.copyRecursively(folder, other);
 					run.begin();
 					startServer();
