@@ -60,7 +60,8 @@ final class PoolRenewal {
 				Hikari.renew(this.dataSource);
 			}
 		}
-		catch (SQLException ex) {
+		catch (SQLException | RuntimeException ex) {
+			// The refusal is what has to be told.
 			logger.debug("The connections of the pool could not be renewed", ex);
 		}
 	}

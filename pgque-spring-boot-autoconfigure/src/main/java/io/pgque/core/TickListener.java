@@ -1,8 +1,8 @@
 package io.pgque.core;
 
 /**
- * Told of ticks that this instance has taken, sooner than the database's notification
- * would tell.
+ * Told of ticks that this instance's ticker has taken, sooner than the database's
+ * notification would tell. Those that a {@link TickDelegate} takes are its own business.
  *
  * @since 0.1.0
  */

@@ -25,6 +25,11 @@ final class HeartbeatConnection {
 	 */
 	private static final Duration OWN_AGAIN_AFTER = Duration.ofSeconds(30);
 
+	/**
+	 * What fails later than that has met silence, and would again.
+	 */
+	private static final Duration QUICKLY = Duration.ofSeconds(1);
+
 	private final String instance;
 
 	private final SharingClient applications;
@@ -66,6 +71,8 @@ final class HeartbeatConnection {
 	}
 
 	private boolean isSent(Own own, Consumer<SharingClient> statement) {
+		boolean kept = own.connection.isOpen();
+		long begin = System.nanoTime();
 		try {
 			statement.accept(own.client);
 			this.ownFailed = false;
@@ -73,6 +80,10 @@ final class HeartbeatConnection {
 		}
 		catch (RuntimeException ex) {
 			own.connection.discard();
+			if (kept && System.nanoTime() - begin < QUICKLY.toNanos()) {
+				// That connection has ended, which says nothing of a new one.
+				return isSent(own, statement);
+			}
 			this.ownAgainAt = System.nanoTime() + OWN_AGAIN_AFTER.toNanos();
 			if (!this.ownFailed) {
 				this.ownFailed = true;

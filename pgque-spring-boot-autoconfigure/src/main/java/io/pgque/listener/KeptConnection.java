@@ -49,6 +49,13 @@ final class KeptConnection extends AbstractDataSource implements SmartDataSource
 	}
 
 	/**
+	 * Return whether there is a connection, be it of any use or not.
+	 */
+	boolean isOpen() {
+		return this.connection != null;
+	}
+
+	/**
 	 * Close the connection, if there is one.
 	 */
 	void discard() {

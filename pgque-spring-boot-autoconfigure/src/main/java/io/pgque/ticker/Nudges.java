@@ -89,11 +89,9 @@ final class Nudges {
 
 	/**
 	 * Note that somebody else takes a queue's tick.
-	 * @return {@code true}
 	 */
-	boolean delegated(String queue) {
+	void delegated(String queue) {
 		ticked(queue, 0);
-		return true;
 	}
 
 	/**

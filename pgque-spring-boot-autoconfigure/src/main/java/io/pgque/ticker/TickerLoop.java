@@ -54,6 +54,11 @@ final class TickerLoop extends DutyLoop {
 	 */
 	private volatile boolean ticking;
 
+	/**
+	 * Whether somebody else has taken a tick since the loop looked.
+	 */
+	private volatile boolean delegated;
+
 	TickerLoop(PgqueClient client, TickerSettings settings, TickListener tickListener) {
 		super(new Nudges(settings.minInterval().toNanos()), new Failures(logger));
 		this.client = client;
@@ -80,8 +85,12 @@ final class TickerLoop extends DutyLoop {
 	 * @return whether somebody does
 	 */
 	boolean delegate(String queue, TickDelegate delegate) {
-		return this.ticking && nudges().isDue(queue) && delegate.offerTick(queue, () -> nudge(List.of(queue)))
-				&& nudges().delegated(queue);
+		if (!this.ticking || !nudges().isDue(queue) || !delegate.offerTick(queue, () -> nudge(List.of(queue)))) {
+			return false;
+		}
+		nudges().delegated(queue);
+		this.delegated = true;
+		return true;
 	}
 
 	@Override
@@ -92,10 +101,13 @@ final class TickerLoop extends DutyLoop {
 	@Override
 	Duration first() {
 		List<String> queues = nudges().take(System.nanoTime());
+		if (this.delegated || !queues.isEmpty()) {
+			this.delegated = false;
+			this.adaptive.forEach(Duty::wakeUp);
+		}
 		if (queues.isEmpty()) {
 			return Duration.ZERO;
 		}
-		this.adaptive.forEach(Duty::wakeUp);
 		return attempt("tick after commits", () -> tick(queues),
 				(delay) -> nudges().addLater(queues, System.nanoTime() + delay.toNanos()));
 	}

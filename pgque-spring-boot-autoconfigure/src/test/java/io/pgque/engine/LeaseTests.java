@@ -158,6 +158,19 @@ class LeaseTests {
 		}
 	}
 
+	@Test
+	void whoLocksTheConsumerKeepsNobodyWaitingForTheTick() throws Exception {
+		acquire("i1");
+		this.calls.send(this.queue, "1");
+		long before = lastTick();
+		try (Session other = Session.transactional(this.database)) {
+			other.run("select pgque_internal.lock_sub('" + this.queue + "', 'c')");
+			assertThat(tickAndReceive("i1", 1)).isEmpty();
+			assertThat(lastTick()).isEqualTo(before + 1);
+		}
+		assertThat(Message.payloads(receive("i1", 1, 10))).containsExactly("1");
+	}
+
 	private List<Tuple> tickAndReceive(String instance, long epoch) {
 		return this.calls.rows("select payload, tick_id from pgque.tick_and_receive_leased(?, 'c', ?, ?, 10, 1000)",
 				this.queue, instance, epoch);

@@ -30,6 +30,8 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 @ExtendWith(OutputCaptureExtension.class)
 class HeartbeatConnectionTests {
 
+	private final TestDatabase database;
+
 	private final AtomicBoolean poolFails = new AtomicBoolean();
 
 	private final AtomicBoolean ownFails = new AtomicBoolean();
@@ -41,6 +43,7 @@ class HeartbeatConnectionTests {
 	private final HeartbeatConnection connection;
 
 	HeartbeatConnectionTests(TestDatabase database) {
+		this.database = database;
 		DataSource pool = new Switched(database.dataSource(), this.poolFails, new AtomicInteger(), new AtomicInteger());
 		DataSource own = new Switched(database.dataSource(), this.ownFails, this.ownTried, this.ownOpened);
 		this.connection = new HeartbeatConnection("test", new PgqueClient(pool), own);
@@ -82,6 +85,16 @@ class HeartbeatConnectionTests {
 		this.ownFails.set(false);
 		beat();
 		assertThat(this.ownOpened).hasValue(1);
+	}
+
+	@Test
+	void connectionThatWasCutOffIsReplacedAtOnce() {
+		beat();
+		this.database.query("select pg_terminate_backend(pid) from pg_stat_activity"
+				+ " where datname = current_database() and pid <> pg_backend_pid() and query like '%instance_beat%'");
+		this.poolFails.set(true);
+		beat();
+		assertThat(this.ownOpened).hasValue(2);
 	}
 
 	/**

@@ -3,6 +3,8 @@ package io.pgque.schema;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
@@ -14,6 +16,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
 
+import io.pgque.client.EventExtras;
 import io.pgque.client.EventRow;
 import io.pgque.client.Nack;
 import io.pgque.client.Page;
@@ -147,6 +150,40 @@ class UpgradeTests {
 		this.client.tickAll();
 		received.addAll(drain("c"));
 		assertThat(received).containsExactlyElementsOf(sent);
+	}
+
+	/**
+	 * As a transactional container does whose handlers take long.
+	 */
+	@ParameterizedTest
+	@MethodSource("releases")
+	void transactionThatHasReceivedKeepsNobodyElseWaiting(String release) throws Exception {
+		install(release);
+		this.client.createQueue("q");
+		this.client.subscribe("q", "slow");
+		this.client.subscribe("q", "quick");
+		this.client.sendBatch("q", "t", List.of("x", "y"));
+		this.client.tickAll();
+		CompletableFuture<Void> upgrade;
+		try (Connection slow = this.database.connect(); Statement statement = slow.createStatement()) {
+			slow.setAutoCommit(false);
+			statement.execute("select * from pgque.receive_batch('q', 'slow', 10, 1000)");
+			upgrade = CompletableFuture.runAsync(this::upgrade);
+			await().until(() -> this.database.value(Integer.class,
+					"select count(*)::int from pg_stat_activity where query like '%share row exclusive%'"
+							+ " and pid <> pg_backend_pid() and state = 'active'") > 0);
+			for (int i = 0; i < 10; i++) {
+				long begin = System.nanoTime();
+				assertThat(this.client.settle(receive("quick").batchId(), null, List.of()).settled()).isTrue();
+				assertThat(Duration.ofNanos(System.nanoTime() - begin)).isLessThan(Duration.ofSeconds(3));
+				this.client.send("q", "t", "z", EventExtras.NONE);
+				this.client.tickAll();
+			}
+			assertThat(upgrade).isNotDone();
+			slow.commit();
+		}
+		upgrade.join();
+		assertThat(this.client.version()).isEqualTo(PgqueSchema.RELEASE);
 	}
 
 	private void install(String release) {

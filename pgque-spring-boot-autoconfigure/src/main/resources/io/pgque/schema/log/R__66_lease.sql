@@ -205,7 +205,7 @@ $$;
 --   parameters  as of receive_leased
 --   tick_id     the tick that was taken; NULL: none was, since somebody else is about to tick, or the tick failed, or
 --               all is covered by ticks
---   result      otherwise as of receive_leased
+--   result      otherwise as of receive_leased; no rows also while the consumer is locked by another transaction
 create or replace function pgque.tick_and_receive_leased(
     i_queue text, i_consumer text, i_instance text, i_epoch bigint, i_max_rows integer, i_max_bytes bigint)
 returns table (msg_id bigint, batch_id bigint, type text, payload text, retry_count int4, created_at timestamptz,
@@ -214,11 +214,17 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    v_sub     pgque_internal.sub := pgque_internal.find_sub(i_queue, i_consumer);
     v_tick_id bigint;
 begin
     -- The ticks of who has lost the lease are as good as others', but nobody waits for them.
-    perform pgque_internal.require_lease(pgque_internal.find_sub(i_queue, i_consumer), i_queue, i_consumer, i_instance, i_epoch);
+    perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
     select t.tick_id into v_tick_id from pgque.tick_now(array[i_queue]) t;
+    -- Waiting would keep all others of the queue waiting for the tick, which wakes who receives.
+    perform from pgque_internal.sub s where s.sub_no = v_sub.sub_no for no key update skip locked;
+    if not found then
+        return;
+    end if;
     return query
         select r.*, v_tick_id
         from pgque.receive_leased(i_queue, i_consumer, i_instance, i_epoch, i_max_rows, i_max_bytes) r;

@@ -4,6 +4,32 @@
 --   * A message has one place at most in the order of its key, and keeps it until it is done.
 --   * The places of a consumer end with its subscription.
 
+-- The foreign key needs a lock that waits for transactions which have received, and lets no other consumer move
+-- meanwhile. So it is asked for in short turns, between which everybody goes on.
+do $$
+declare
+    v_before text := pg_catalog.current_setting('lock_timeout');
+    v_locked boolean := false;
+begin
+    for i in 1 .. 600 loop
+        begin
+            set local lock_timeout = '200ms';
+            lock table pgque_internal.sub in share row exclusive mode;
+            v_locked := true;
+        exception
+            when lock_not_available then
+                perform pg_catalog.pg_sleep(0.5);
+        end;
+        exit when v_locked;
+    end loop;
+    if not v_locked then
+        raise exception 'another transaction keeps the consumers locked: the upgrade could not begin'
+            using errcode = 'lock_not_available', hint = 'See pg_locks for pgque_internal.sub. End that transaction, and start again.';
+    end if;
+    perform pg_catalog.set_config('lock_timeout', v_before, true);
+end
+$$;
+
 create table pgque_internal.hold (
     hold_sub     bigint not null constraint hold_sub_fkey references pgque_internal.sub on delete cascade,
     hold_msg     bigint not null,
