@@ -73,7 +73,8 @@ class JvmClockSystemTests {
 		start("right", mode, "+0");
 		await().atMost(Duration.ofMinutes(2))
 			.untilAsserted(() -> assertThat(this.database.value(Integer.class,
-					"select count(*)::int from pg_stat_activity where datname = current_database() and query like 'listen %'"))
+					"select count(*)::int from pg_stat_activity where datname = current_database()"
+							+ " and (query like 'listen %' or query = 'show transaction_read_only')"))
 				.as(this::outputs)
 				.isEqualTo(3));
 		PgqueClient client = new PgqueClient(this.database.pool(2));

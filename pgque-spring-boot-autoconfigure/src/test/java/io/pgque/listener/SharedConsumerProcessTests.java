@@ -116,9 +116,7 @@ class SharedConsumerProcessTests {
 		for (int i = 0; i < 3; i++) {
 			start();
 		}
-		await().until(() -> this.database.value(Integer.class,
-				"select count(*)::int from pg_stat_activity where datname = current_database()"
-						+ " and (query like 'listen %' or query = 'show transaction_read_only')") == 3);
+		await().until(this::allListen);
 		Thread sender = new Thread(this::send, "sender");
 		ScheduledExecutorService retries = Executors.newSingleThreadScheduledExecutor();
 		try {
@@ -153,8 +151,7 @@ class SharedConsumerProcessTests {
 		for (int i = 0; i < 3; i++) {
 			start();
 		}
-		await().until(() -> this.database.value(Integer.class,
-				"select count(*)::int from pg_stat_activity where datname = current_database() and query like 'listen %'") == 3);
+		await().until(this::allListen);
 		PgqueClient client = new PgqueClient(this.database.pool(2));
 		List<String> payloads = IntStream.range(0, 500).mapToObj(Integer::toString).toList();
 		for (int sent = 0; sent < messages; sent += payloads.size()) {
@@ -170,6 +167,15 @@ class SharedConsumerProcessTests {
 		assertThat(this.processes).extracting(InstanceProcess::output)
 			.filteredOn((output) -> output.contains("this one stands by"))
 			.hasSize(2);
+	}
+
+	/**
+	 * A session that listens asks once in a while whether its server takes writes.
+	 */
+	private boolean allListen() {
+		return this.database.value(Integer.class,
+				"select count(*)::int from pg_stat_activity where datname = current_database()"
+						+ " and (query like 'listen %' or query = 'show transaction_read_only')") == 3;
 	}
 
 	private void onceEach() throws Exception {
