@@ -52,7 +52,7 @@ class FailingSettlementTests {
 		try {
 			this.fixture.send("hot", 1);
 			container.start();
-			await().until(() -> container.getCounters().failures() == 1);
+			await().until(() -> container.getCounters().failures() >= 1);
 			long cpu = cpuMillis();
 			// 250 + 500 + 1000 + 2000 ms, and the fifth comes 4 s later.
 			await().during(Duration.ofSeconds(3)).until(() -> container.getCounters().failures() <= 5);

@@ -67,7 +67,7 @@ class WakeupConnectionTests {
 				.until(() -> {
 					int before = handled.get();
 					fixture.send("leak", "type", "payload");
-					await().atMost(Duration.ofSeconds(1)).until(() -> handled.get() == before + 1);
+					await().atMost(Duration.ofSeconds(5)).until(() -> handled.get() == before + 1);
 					return pool.getHikariPoolMXBean().getTotalConnections() == 1;
 				});
 			assertThat(container.getCounters().failures()).isZero();

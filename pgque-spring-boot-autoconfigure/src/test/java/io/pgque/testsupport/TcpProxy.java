@@ -87,7 +87,10 @@ public final class TcpProxy implements AutoCloseable {
 				Socket client = this.server.accept();
 				Link link = new Link(client);
 				this.links.add(link);
-				link.dead = this.swallowing;
+				// Never back to false: swallow() may have found the link already.
+				if (this.swallowing) {
+					link.dead = true;
+				}
 				if (link.dead) {
 					start("proxy-hole", () -> link.pump(client, null));
 				}
