@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
  * Thrown when a batch is to be settled that is not open any more: it was settled before,
  * or somebody else took it over. Nothing was settled by the call.
  *
- * @since 0.1.0
+ * @since 0.2.0
  */
 @SuppressWarnings("serial")
 public class BatchNotOpenException extends PgqueException {

@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
  * The log engine's SQL calls by which later messages of a key wait for one that has
  * failed. Each method sends one statement, as those of {@link PgqueClient} do.
  *
- * @since 0.1.0
+ * @since 0.2.0
  * @see PgqueClient#holding()
  */
 public final class HoldingClient {

@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
  * @param place the message's own place, {@code null} when it has none and so comes behind
  * all that have one
  * @param after the place of the one before it, {@code null} when it is the first
- * @since 0.1.0
+ * @since 0.2.0
  */
 public record KeyPlace(long messageId, @Nullable Long place, @Nullable Long after) {
 }

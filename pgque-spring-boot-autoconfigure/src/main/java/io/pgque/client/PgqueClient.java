@@ -67,6 +67,7 @@ public final class PgqueClient {
 	/**
 	 * Return the calls by which messages wait for others of their key.
 	 * @return the calls, through the same data source and with the same timeout
+	 * @since 0.2.0
 	 */
 	public HoldingClient holding() {
 		return new HoldingClient(this.statements);
@@ -394,6 +395,7 @@ public final class PgqueClient {
 	 * @param delay how long to wait before the event comes again, in whole seconds
 	 * @param reason why, kept with a dead letter
 	 * @return whether the batch was open; when not, nothing was changed
+	 * @since 0.2.0
 	 */
 	public boolean nack(long batchId, long eventId, Duration delay, @Nullable String reason) {
 		// Of a message, the engine takes the id only.

@@ -105,6 +105,7 @@ public final class SharingClient {
 	 * returned
 	 * @return the page, empty when there is nothing to do now, and the tick
 	 * @throws LeaseLostException when the instance does not hold the lease any more
+	 * @since 0.2.0
 	 */
 	public TickedPage tickAndReceiveLeased(String queue, String consumer, String instance, long epoch, int maxRows,
 			long maxBytes) {

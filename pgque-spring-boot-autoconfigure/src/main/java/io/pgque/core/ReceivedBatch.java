@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * <p>
  * Not safe for use by several threads.
  *
- * @since 0.1.0
+ * @since 0.2.0
  */
 public interface ReceivedBatch extends Iterable<PgqueMessage>, AutoCloseable {
 

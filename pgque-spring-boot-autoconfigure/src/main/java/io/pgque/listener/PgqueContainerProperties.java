@@ -487,6 +487,7 @@ public class PgqueContainerProperties {
 	/**
 	 * Return whether later messages of a key wait while an earlier one is being retried.
 	 * @return whether they wait
+	 * @since 0.2.0
 	 */
 	public boolean isHoldFailedKeys() {
 		return this.holdFailedKeys;
@@ -496,6 +497,7 @@ public class PgqueContainerProperties {
 	 * Set whether later messages of a key wait while an earlier one is being retried. Not
 	 * for mode {@link ListenerMode#COOPERATIVE}, which keeps no order.
 	 * @param holdFailedKeys whether they wait; otherwise they are handled meanwhile
+	 * @since 0.2.0
 	 */
 	public void setHoldFailedKeys(boolean holdFailedKeys) {
 		this.holdFailedKeys = holdFailedKeys;
