@@ -22,6 +22,10 @@ import org.springframework.messaging.Message;
  * {@link io.pgque.InvalidMessageException} for text that PostgreSQL cannot carry, and
  * {@link io.pgque.ReadOnlyTransactionException} inside a read-only transaction.
  *
+ * <p>
+ * Methods that came after the first release throw {@link UnsupportedOperationException}
+ * in an implementation that doesn't have them; {@link PgqueTemplate} has all.
+ *
  * @since 0.1.0
  */
 public interface PgqueOperations {
@@ -143,8 +147,11 @@ public interface PgqueOperations {
 	 * @return the message id, when it is committed
 	 * @throws IllegalStateException when called inside a transaction, which it could not
 	 * join; {@link #sendLater(String, Object)} does, and costs as little
+	 * @since 0.2.0
 	 */
-	CompletableFuture<Long> sendAsync(String queue, Object payload);
+	default CompletableFuture<Long> sendAsync(String queue, Object payload) {
+		throw unsupported("sendAsync");
+	}
 
 	/**
 	 * Send a payload with an event type on another thread, in a transaction of its own.
@@ -153,9 +160,12 @@ public interface PgqueOperations {
 	 * @param payload the payload, or {@code null} to send none
 	 * @return the message id, when it is committed
 	 * @throws IllegalStateException when called inside a transaction
+	 * @since 0.2.0
 	 * @see #sendAsync(String, Object)
 	 */
-	CompletableFuture<Long> sendAsync(String queue, String type, @Nullable Object payload);
+	default CompletableFuture<Long> sendAsync(String queue, String type, @Nullable Object payload) {
+		throw unsupported("sendAsync");
+	}
 
 	/**
 	 * Send a message described part by part on another thread, in a transaction of its
@@ -164,9 +174,12 @@ public interface PgqueOperations {
 	 * @param spec describes the message
 	 * @return the message id, when it is committed
 	 * @throws IllegalStateException when called inside a transaction
+	 * @since 0.2.0
 	 * @see #sendAsync(String, Object)
 	 */
-	CompletableFuture<Long> sendAsync(String queue, Consumer<SendSpec> spec);
+	default CompletableFuture<Long> sendAsync(String queue, Consumer<SendSpec> spec) {
+		throw unsupported("sendAsync");
+	}
 
 	/**
 	 * Receive the consumer's next batch, or the one that is open already; a listener does
@@ -180,16 +193,22 @@ public interface PgqueOperations {
 	 * @throws io.pgque.SubscriptionNotFoundException when the consumer is not subscribed
 	 * @throws io.pgque.PgqueException when a listener receives for the consumer, here or
 	 * in another instance
+	 * @since 0.2.0
 	 */
-	ReceivedBatch receive(String queue, String consumer);
+	default ReceivedBatch receive(String queue, String consumer) {
+		throw unsupported("receive");
+	}
 
 	/**
 	 * Settle the whole of a received batch, also what of it was not looked at. Messages
 	 * given back by {@link #nack} come again nevertheless.
 	 * @param batchId the batch id
 	 * @return whether it was open; when not, nothing was changed
+	 * @since 0.2.0
 	 */
-	boolean ack(long batchId);
+	default boolean ack(long batchId) {
+		throw unsupported("ack");
+	}
 
 	/**
 	 * Have a message of an open batch come again later, which counts as a failed attempt.
@@ -200,7 +219,15 @@ public interface PgqueOperations {
 	 * @param delay the time until then, rounded to seconds
 	 * @param reason why, kept with a dead letter
 	 * @return whether its batch was open; when not, nothing was changed
+	 * @since 0.2.0
 	 */
-	boolean nack(PgqueMessage message, Duration delay, @Nullable String reason);
+	default boolean nack(PgqueMessage message, Duration delay, @Nullable String reason) {
+		throw unsupported("nack");
+	}
+
+	private UnsupportedOperationException unsupported(String method) {
+		return new UnsupportedOperationException(
+				getClass().getName() + " does not implement " + method + ". Implement it there, or use PgqueTemplate");
+	}
 
 }

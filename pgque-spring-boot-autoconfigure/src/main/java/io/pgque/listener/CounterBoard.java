@@ -15,8 +15,6 @@ final class CounterBoard {
 
 	final LongAdder deadLettered = new LongAdder();
 
-	final LongAdder heldBack = new LongAdder();
-
 	final LongAdder batchesSettled = new LongAdder();
 
 	final LongAdder batchesAborted = new LongAdder();
@@ -25,10 +23,12 @@ final class CounterBoard {
 
 	final LongAdder failures = new LongAdder();
 
+	final LongAdder heldBack = new LongAdder();
+
 	ListenerCounters snapshot() {
 		return new ListenerCounters(this.handled.sum(), this.skipped.sum(), this.retried.sum(), this.deadLettered.sum(),
-				this.heldBack.sum(), this.batchesSettled.sum(), this.batchesAborted.sum(), this.staleSettles.sum(),
-				this.failures.sum());
+				this.batchesSettled.sum(), this.batchesAborted.sum(), this.staleSettles.sum(), this.failures.sum(),
+				this.heldBack.sum());
 	}
 
 }

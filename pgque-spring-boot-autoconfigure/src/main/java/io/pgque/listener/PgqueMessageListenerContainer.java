@@ -53,10 +53,13 @@ public interface PgqueMessageListenerContainer extends SmartLifecycle {
 	/**
 	 * Return whether the container runs but can't receive or settle at the moment, as far
 	 * as it has tried. It goes on by itself when the database can be reached again.
-	 * @return {@code true} from the first failure until receiving works again
+	 * @return {@code true} from the first failure until receiving works again; always
+	 * {@code false} for a container that doesn't know
 	 * @since 0.2.0
 	 */
-	boolean isFailing();
+	default boolean isFailing() {
+		return false;
+	}
 
 	/**
 	 * Return whether the container's thread is there. It is, while the last handler of a
