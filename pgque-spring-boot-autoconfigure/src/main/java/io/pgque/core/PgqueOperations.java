@@ -189,8 +189,10 @@ public interface PgqueOperations {
 	 * settles it.
 	 * @param queue the queue name
 	 * @param consumer the consumer, which must be subscribed
-	 * @return the batch, empty when there is nothing to receive now; to be closed
-	 * @throws io.pgque.SubscriptionNotFoundException when the consumer is not subscribed
+	 * @return the batch, to be closed; when there is nothing to receive now, one that is
+	 * empty, and never {@code null}; the call does not wait for messages
+	 * @throws io.pgque.SubscriptionNotFoundException when the consumer is not subscribed,
+	 * or is partitioned: then its partitions are, each by itself
 	 * @throws io.pgque.PgqueException when a listener receives for the consumer, here or
 	 * in another instance
 	 * @since 0.2.0

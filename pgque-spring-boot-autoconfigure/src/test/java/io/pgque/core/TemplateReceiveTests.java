@@ -215,6 +215,9 @@ class TemplateReceiveTests {
 	void whoMayNotReceiveIsTold() {
 		assertThatExceptionOfType(SubscriptionNotFoundException.class)
 			.isThrownBy(() -> this.template.receive(this.queue, "nobody"));
+		this.client.sharing().subscribeSlots(this.queue, "divided", 2);
+		assertThatExceptionOfType(SubscriptionNotFoundException.class)
+			.isThrownBy(() -> this.template.receive(this.queue, "divided"));
 		send("a");
 		this.database.query("select pgque.instance_beat('listener'),"
 				+ " pgque.lease_acquire(?, 'c', 'listener', interval '1 minute')", this.queue);
