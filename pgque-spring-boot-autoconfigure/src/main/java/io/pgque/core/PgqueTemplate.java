@@ -136,6 +136,7 @@ public class PgqueTemplate implements PgqueOperations, DisposableBean {
 	 * Set where asynchronous sends run: on threads of their own, four at a time, unless
 	 * set.
 	 * @param executor the executor, which isn't shut down by the template
+	 * @since 0.2.0
 	 */
 	public void setAsyncExecutor(Executor executor) {
 		Assert.notNull(executor, "executor must not be null");
@@ -261,6 +262,7 @@ public class PgqueTemplate implements PgqueOperations, DisposableBean {
 
 	/**
 	 * Wait for what is being sent on other threads.
+	 * @since 0.2.0
 	 */
 	@Override
 	public void destroy() {
