@@ -38,6 +38,8 @@ final class SendTransactions {
 
 	private static final Set<String> END_OF_TRANSACTION = Set.of("processCommit", "processRollback");
 
+	private static final StackWalker STACK = StackWalker.getInstance(StackWalker.Option.RETAIN_CLASS_REFERENCE);
+
 	private static final Log logger = LogFactory.getLog(PgqueTemplate.class);
 
 	private final DataSource dataSource;
@@ -251,9 +253,10 @@ final class SendTransactions {
 	 * know.
 	 */
 	private static boolean isEnding() {
-		return StackWalker.getInstance()
-			.walk((frames) -> frames.anyMatch((frame) -> END_OF_TRANSACTION.contains(frame.getMethodName())
-					&& frame.getClassName().equals(AbstractPlatformTransactionManager.class.getName())));
+		// The name of a method costs much more than its class.
+		return STACK.walk((frames) -> frames
+			.anyMatch((frame) -> frame.getDeclaringClass() == AbstractPlatformTransactionManager.class
+					&& END_OF_TRANSACTION.contains(frame.getMethodName())));
 	}
 
 	/**
