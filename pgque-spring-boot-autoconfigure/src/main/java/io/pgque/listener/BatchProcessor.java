@@ -55,12 +55,15 @@ final class BatchProcessor {
 
 	private final LoopControl control;
 
+	private final FailureBackOff.Observer health;
+
 	private final BatchRun.StubbornMessages stubborn = new BatchRun.StubbornMessages();
 
 	private final FailureBrake brake;
 
 	BatchProcessor(PgqueClient client, ListenerIdentity identity, PgqueContainerProperties properties,
-			DispatchStrategy strategy, ContainerEvents events, CounterBoard counters, LoopControl control) {
+			DispatchStrategy strategy, ContainerEvents events, CounterBoard counters, LoopControl control,
+			FailureBackOff.Observer health) {
 		this.client = client;
 		this.identity = identity;
 		this.properties = properties;
@@ -68,6 +71,7 @@ final class BatchProcessor {
 		this.events = events;
 		this.counters = counters;
 		this.control = control;
+		this.health = health;
 		this.brake = new FailureBrake(properties);
 	}
 
@@ -223,6 +227,9 @@ final class BatchProcessor {
 			this.control.begin(LoopControl.Activity.SETTLING);
 			try {
 				settling.run();
+				if (attempt > 1) {
+					this.health.recovered();
+				}
 				return;
 			}
 			catch (RuntimeException ex) {
@@ -231,6 +238,7 @@ final class BatchProcessor {
 					throw ex;
 				}
 				logger.warn("Settling batch " + batchId + " of " + this.identity + " failed, trying again: " + ex);
+				this.health.failing(ex);
 			}
 			finally {
 				this.control.begin(LoopControl.Activity.IDLE);

@@ -20,7 +20,8 @@ final class ContainerDrain {
 	 */
 	void drain() {
 		this.parts.subscription().run();
-		BatchWork work = BatchWork.of(this.parts, new LoopControl(false), (sequential) -> sequential);
+		BatchWork work = BatchWork.of(this.parts, new LoopControl(false), FailureBackOff.Observer.NONE,
+				(sequential) -> sequential);
 		BatchEnd end = BatchEnd.CONTINUE;
 		while (end != null && end.pause().isZero()) {
 			BatchTransaction.Received received = work.transaction().execute(() -> receive(work.processor()));

@@ -71,10 +71,11 @@ final class ContainerLoop implements Runnable, PollLoop.PauseListener {
 	}
 
 	private PollLoop loop() {
-		BatchWork work = BatchWork.of(this.parts, this.control, this::strategy);
+		ContainerHealth.Part health = this.parts.health().part(this);
+		BatchWork work = BatchWork.of(this.parts, this.control, health, this::strategy);
 		return new PollLoop(this.source, this.parts.identity(), this.parts.properties(), work.transaction(),
 				work.processor(), this.parts.counters(), this.control, this.parts.subscription(),
-				this.parts::isNotified, this.run::ticked, this.parts.health().part(this));
+				this.parts::isNotified, this.run::ticked, health);
 	}
 
 	/**

@@ -1,16 +1,24 @@
 package io.pgque.listener;
 
 import java.lang.management.ManagementFactory;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.SQLTransientConnectionException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 import com.zaxxer.hikari.HikariDataSource;
+import io.pgque.event.ListenerContainerFailingEvent;
+import io.pgque.event.ListenerContainerRecoveredEvent;
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+
+import org.springframework.jdbc.datasource.DelegatingDataSource;
 
 import static io.pgque.listener.ContainerDeliveryTests.time;
 import static io.pgque.listener.ListenerFixture.await;
@@ -68,6 +76,38 @@ class FailingSettlementTests {
 		}
 		container.start();
 		await().until(() -> this.fixture.pendingRetries("hot") == 1);
+	}
+
+	@Test
+	void isFailingWhileASettlementIsTriedAgain() throws Exception {
+		AtomicBoolean outOfReach = new AtomicBoolean();
+		try (ListenerFixture own = new ListenerFixture(this.database, new DelegatingDataSource(this.database.pool(2)) {
+
+			@Override
+			public Connection getConnection() throws SQLException {
+				if (outOfReach.get()) {
+					throw new SQLTransientConnectionException("out of reach");
+				}
+				return super.getConnection();
+			}
+
+		})) {
+			List<String> calls = new CopyOnWriteArrayList<>();
+			var container = own.container("unsettled", (message) -> {
+				calls.add(message.payload());
+				outOfReach.set(true);
+			});
+			own.send("unsettled", 1);
+			container.start();
+			await().until(container::isFailing);
+			assertThat(own.events(ListenerContainerRecoveredEvent.class)).isEmpty();
+			outOfReach.set(false);
+			await().until(() -> own.isDrained("unsettled"));
+			await().untilAsserted(() -> assertThat(own.events(ListenerContainerRecoveredEvent.class)).hasSize(1));
+			assertThat(container.isFailing()).isFalse();
+			assertThat(own.events(ListenerContainerFailingEvent.class)).hasSize(1);
+			assertThat(calls).containsExactly("1");
+		}
 	}
 
 	private static long cpuMillis() {
