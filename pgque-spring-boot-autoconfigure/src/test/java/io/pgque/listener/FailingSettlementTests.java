@@ -92,6 +92,8 @@ class FailingSettlementTests {
 			}
 
 		})) {
+			// No heartbeat meanwhile, which would fail too.
+			own.properties.setLeaseDuration(Duration.ofHours(1));
 			List<String> calls = new CopyOnWriteArrayList<>();
 			var container = own.container("unsettled", (message) -> {
 				calls.add(message.payload());

@@ -163,7 +163,7 @@ class PgqueTickerTests {
 	void offersNoMoreTicksThanItMayTake() {
 		AtomicInteger offers = new AtomicInteger();
 		this.ticker = new PgqueTicker(pool,
-				new TickerSettings(TickerMode.ALWAYS, NEVER, true, Duration.ofMillis(200), NEVER, NEVER, NEVER));
+				new TickerSettings(TickerMode.ALWAYS, NEVER, true, Duration.ofSeconds(3), NEVER, NEVER, NEVER));
 		this.ticker.setTickDelegate((queue, handBack) -> offers.incrementAndGet() > 0);
 		this.ticker.start();
 		awaitFirstPass();
