@@ -85,7 +85,8 @@ class TransactionPoolerSystemTests {
 			PgqueClient client = new PgqueClient(pool);
 			this.database.query("select pgque.create_queue('numbers')");
 			CompletableFuture<?>[] senders = IntStream.range(0, 4)
-				.mapToObj((sender) -> CompletableFuture.runAsync(() -> send(client, 1000)))
+				.mapToObj((sender) -> CompletableFuture.runAsync(() -> send(client, 1000),
+						(task) -> new Thread(task).start()))
 				.toArray(CompletableFuture[]::new);
 			assertThatExceptionOfType(CompletionException.class)
 				.isThrownBy(() -> CompletableFuture.allOf(senders).join())

@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
 
@@ -34,6 +35,12 @@ import static org.awaitility.Awaitility.await;
  * they were; see docs/releasing.md.
  */
 class UpgradeTests {
+
+	/**
+	 * The common pool has a single thread on two cores, which one endless task would keep
+	 * from all others.
+	 */
+	private static final Executor THREADS = (task) -> new Thread(task).start();
 
 	private static final Path RELEASES = Path.of("src/test/resources/io/pgque/releases");
 
@@ -135,13 +142,13 @@ class UpgradeTests {
 				sent.addAll(this.client.sendBatch("q", "t", List.of("x", "y")));
 			}
 			return sent;
-		});
+		}, THREADS);
 		CompletableFuture<Void> consumer = CompletableFuture.runAsync(() -> {
 			while (!sender.isDone()) {
 				this.client.tickAll();
 				received.addAll(drain("c"));
 			}
-		});
+		}, THREADS);
 		await().until(() -> received.size() > 10 || consumer.isDone());
 		upgrade();
 		upgraded.set(true);
@@ -168,7 +175,7 @@ class UpgradeTests {
 		try (Connection slow = this.database.connect(); Statement statement = slow.createStatement()) {
 			slow.setAutoCommit(false);
 			statement.execute("select * from pgque.receive_batch('q', 'slow', 10, 1000)");
-			upgrade = CompletableFuture.runAsync(this::upgrade);
+			upgrade = CompletableFuture.runAsync(this::upgrade, THREADS);
 			await().until(() -> this.database.value(Integer.class,
 					"select count(*)::int from pg_stat_activity where query like '%share row exclusive%'"
 							+ " and pid <> pg_backend_pid() and state = 'active'") > 0);
