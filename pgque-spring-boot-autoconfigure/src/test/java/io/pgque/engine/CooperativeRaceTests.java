@@ -259,7 +259,7 @@ class CooperativeRaceTests {
 					}
 				});
 			}
-			crowd.runFor(2500);
+			crowd.runFor(2500, () -> received.get() > 0);
 		}
 		assertThat(received).hasPositiveValue();
 	}

@@ -11,6 +11,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BooleanSupplier;
 
 /**
  * Threads that work against one another, and fail the test when one of them fails.
@@ -96,10 +97,22 @@ final class Crowd implements AutoCloseable {
 	 * Let the crowd work for a while, then end it.
 	 */
 	void runFor(long milliseconds) throws Exception {
-		if (this.failure.await(milliseconds, TimeUnit.MILLISECONDS)) {
-			// stop() reports it
-			this.stopped.set(true);
+		runFor(milliseconds, () -> true);
+	}
+
+	/**
+	 * Let the crowd work for a while, and on until something has happened that is left to
+	 * chance, then end it.
+	 * @param enough whether it has happened; waited for no longer than a minute
+	 */
+	void runFor(long milliseconds, BooleanSupplier enough) throws Exception {
+		long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
+		long limit = end + TimeUnit.MINUTES.toNanos(1);
+		boolean failed = false;
+		while (!failed && (System.nanoTime() - end < 0 || !enough.getAsBoolean() && System.nanoTime() - limit < 0)) {
+			failed = this.failure.await(20, TimeUnit.MILLISECONDS);
 		}
+		// A failure is reported by it.
 		stop();
 	}
 

@@ -266,7 +266,7 @@ class DelayedSendRaceTests {
 				consumer.column(String.class, "select outcome from pgque.tick_now()");
 				delivered.addAll(payloads(consumer));
 			});
-			crowd.runFor(5000);
+			crowd.runFor(5000, () -> cancelled.size() > 10 && emptied.get() > 0);
 		}
 		Awaitility.await().until(() -> {
 			this.database.query(DELIVER);

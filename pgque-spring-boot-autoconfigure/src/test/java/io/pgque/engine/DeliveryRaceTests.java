@@ -91,7 +91,7 @@ class DeliveryRaceTests {
 				}
 			});
 			consume(crowd);
-			crowd.runFor(4000);
+			crowd.runFor(4000, () -> this.rotations.get() > 10);
 		}
 		assertAllDeliveredOnce();
 		assertThat(this.rotations.get()).isGreaterThan(10);

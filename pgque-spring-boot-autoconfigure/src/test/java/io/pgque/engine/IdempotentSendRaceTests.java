@@ -185,7 +185,7 @@ class IdempotentSendRaceTests {
 			}
 			Session maintainer = Session.autoCommit(this.database);
 			crowd.repeat(() -> maintainer.value(Integer.class, "select pgque.maint_idem()"));
-			crowd.runFor(2000);
+			crowd.runFor(2000, () -> ids.size() > 50);
 		}
 		assertThat(ids).hasSizeGreaterThan(50).doesNotHaveDuplicates();
 		assertThat(consume()).containsExactlyInAnyOrderElementsOf(ids);

@@ -141,7 +141,7 @@ class LeaseRaceTests {
 				Session session = Session.transactional(this.database);
 				crowd.repeat(() -> work(session, instance, random));
 			}
-			crowd.runFor(3000);
+			crowd.runFor(3000, () -> this.lost.get() > 0);
 		}
 		finish();
 		assertThat(this.done).doesNotHaveDuplicates().containsExactlyInAnyOrderElementsOf(this.sent);

@@ -124,7 +124,7 @@ class PartitionRaceTests {
 					session.commit();
 				}
 			}
-			crowd.stop();
+			crowd.runFor(0, () -> this.fenced.get() > 0);
 		}
 		finish();
 

@@ -72,7 +72,7 @@ class RegistrationRaceTests {
 			}
 			Session maintainer = Session.autoCommit(this.database);
 			crowd.repeat(() -> maintainer.value(Integer.class, "select pgque.maint()"));
-			crowd.runFor(2000);
+			crowd.runFor(2000, () -> done.get() > 200);
 		}
 		assertThat(done.get()).isGreaterThan(200);
 	}
@@ -98,7 +98,7 @@ class RegistrationRaceTests {
 				administrator.value(Integer.class, "select pgque.drop_queue('transient', true)");
 				administrator.value(Integer.class, "select pgque.maint()");
 			});
-			crowd.runFor(2500);
+			crowd.runFor(2500, () -> sends.get() > 100);
 			open.commit();
 		}
 		assertThat(sends.get()).isGreaterThan(100);

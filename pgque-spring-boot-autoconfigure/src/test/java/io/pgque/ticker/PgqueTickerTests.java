@@ -10,6 +10,7 @@ import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
 
 import javax.sql.DataSource;
 
@@ -144,16 +145,17 @@ class PgqueTickerTests {
 	@Test
 	void offersTicksAfterCommitsFirst() {
 		List<Runnable> offered = new CopyOnWriteArrayList<>();
-		this.ticker = new PgqueTicker(pool, settings(NEVER));
+		this.ticker = new PgqueTicker(pool,
+				new TickerSettings(TickerMode.AUTO, NEVER, true, Duration.ZERO, NEVER, NEVER, NEVER));
 		this.ticker.setTickDelegate((queue, handBack) -> offered.add(handBack));
 		this.ticker.start();
 		awaitFirstPass();
+		awaitOffer(offered::isEmpty);
+		offered.clear();
 		long before = lastTick();
 		this.client.send(this.queue, "t", "x", EventExtras.NONE);
-		await().until(() -> {
-			this.ticker.committed(Set.of(this.queue));
-			return !offered.isEmpty();
-		});
+		this.ticker.committed(Set.of(this.queue));
+		assertThat(offered).hasSize(1);
 		await().during(Duration.ofMillis(100)).until(() -> lastTick() == before);
 		offered.get(0).run();
 		await().until(() -> lastTick() == before + 1);
@@ -168,14 +170,23 @@ class PgqueTickerTests {
 		this.ticker.start();
 		awaitFirstPass();
 		long before = lastTick();
-		await().until(() -> {
-			this.ticker.committed(Set.of(this.queue));
-			return offers.get() > 0;
-		});
+		awaitOffer(() -> offers.get() == 0);
 		this.client.send(this.queue, "t", "x", EventExtras.NONE);
 		this.ticker.committed(Set.of(this.queue));
 		assertThat(offers).hasValue(1);
 		await().until(() -> lastTick() == before + 1);
+	}
+
+	/**
+	 * The ticker has made its first pass a moment before it knows that it can tick; what
+	 * it was told until then, it ticks itself.
+	 */
+	private void awaitOffer(BooleanSupplier none) {
+		await().until(() -> {
+			this.ticker.committed(Set.of(this.queue));
+			return !none.getAsBoolean();
+		});
+		await().during(Duration.ofMillis(100)).until(() -> true);
 	}
 
 	@Test
