@@ -116,6 +116,35 @@ public final class SharingClient {
 				Rows::tickedPage);
 	}
 
+	/**
+	 * Settle a batch of which nothing failed, then receive as {@link #receiveLeased}
+	 * does, all in one statement.
+	 * @param batchId the batch
+	 * @param instance the instance that holds the lease of the batch's consumer
+	 * @param epoch the number of the lease
+	 * @param maxRows how many events the next batch may span, as far as ticks allow, and
+	 * how many the page may hold
+	 * @param maxBytes how many bytes of text the page may hold; one event is always
+	 * returned
+	 * @return the page, empty when there is nothing to do now
+	 * @throws LeaseLostException when the instance does not hold the lease any more;
+	 * nothing is settled then
+	 * @throws org.springframework.dao.DataAccessException when the batch is not open any
+	 * more, among other reasons; nothing is settled then
+	 * @since 0.2.0
+	 */
+	public Page settleAndReceiveLeased(long batchId, String instance, long epoch, int maxRows, long maxBytes) {
+		return this.statements.query(null,
+				"select " + PgqueClient.EVENT_COLUMNS + " from pgque.settle_and_receive_leased(?, ?, ?, ?, ?)",
+				(statement) -> {
+					statement.setLong(1, batchId);
+					statement.setString(2, instance);
+					statement.setLong(3, epoch);
+					statement.setInt(4, maxRows);
+					statement.setLong(5, maxBytes);
+				}, Rows::page);
+	}
+
 	private static void bindLeased(PreparedStatement statement, String queue, String consumer, String instance,
 			long epoch, int maxRows, long maxBytes) throws SQLException {
 		statement.setString(1, queue);

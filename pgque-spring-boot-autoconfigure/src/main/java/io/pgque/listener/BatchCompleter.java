@@ -263,6 +263,21 @@ final class BatchCompleter {
 	}
 
 	/**
+	 * Return whether nothing but the end of the batch is to be settled.
+	 */
+	boolean isAckOnly() {
+		return this.failures.isEmpty() && this.held.isEmpty() && this.replies.isEmpty()
+				&& (this.holds == null || this.holds.placed(null).isEmpty());
+	}
+
+	/**
+	 * Note that the whole batch is settled, of which {@link #isAckOnly() nothing failed}.
+	 */
+	void settled() {
+		AfterCommit.run(() -> count(new SettleResult(true, 0, List.of()), 0));
+	}
+
+	/**
 	 * Settle what is done, if anything, up to the first message without an outcome. The
 	 * rest comes again under another batch id, and with it what is done in the rest.
 	 */

@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.LongFunction;
 
 import io.pgque.client.BatchPages;
 import io.pgque.client.EventRow;
@@ -78,24 +79,58 @@ final class BatchProcessor {
 	/**
 	 * Handle a batch.
 	 * @param first its first page, not empty
+	 * @param successor settles a batch of which nothing failed and receives the next one,
+	 * if it can; otherwise it returns {@code null}
 	 * @return how it ended
 	 * @throws RuntimeException when the database failed; nothing is settled then, or only
 	 * a first part
 	 */
-	BatchEnd process(Page first) {
+	BatchTransaction.Received process(Page first, LongFunction<@Nullable Page> successor) {
 		KeyHolds holds = this.properties.isHoldFailedKeys() ? new KeyHolds() : null;
 		BatchCompleter completer = new BatchCompleter(this.client, this.identity, this.events, this.counters,
 				first.batchId(), holds);
 		BatchRun run = new BatchRun(this.identity, this.properties, completer, this.stubborn, this.brake);
 		BatchEnd end = handle(first, run, holds);
 		if (end == null && completer.windowSize() == 0) {
-			settle(completer::settleBatch, completer.batchId());
-			return BatchEnd.CONTINUE;
+			Page next = settleAndReceive(completer, successor);
+			if (next == null) {
+				settle(completer::settleBatch, completer.batchId());
+			}
+			return new BatchTransaction.Received(BatchEnd.CONTINUE, next);
 		}
 		settlePrefix(run);
-		if (end == null) {
-			return unacknowledged(completer);
+		return new BatchTransaction.Received((end != null) ? aborted(end, completer) : unacknowledged(completer), null);
+	}
+
+	/**
+	 * Settle the whole batch together with receiving the next one. What fails is tried
+	 * without that, so that nothing that is wrong with the next batch keeps this one from
+	 * being settled.
+	 * @return {@code null} when it is not settled
+	 */
+	private @Nullable Page settleAndReceive(BatchCompleter completer, LongFunction<@Nullable Page> successor) {
+		if (!completer.isAckOnly()) {
+			return null;
 		}
+		this.control.begin(LoopControl.Activity.SETTLING);
+		try {
+			Page next = successor.apply(completer.batchId());
+			if (next != null) {
+				completer.settled();
+			}
+			return next;
+		}
+		catch (RuntimeException ex) {
+			logger.debug("Settling batch " + completer.batchId() + " of " + this.identity
+					+ " together with receiving the next one failed", ex);
+			return null;
+		}
+		finally {
+			this.control.begin(LoopControl.Activity.IDLE);
+		}
+	}
+
+	private BatchEnd aborted(BatchEnd end, BatchCompleter completer) {
 		BatchEnd.Abort abort = end.abort();
 		if (abort != null) {
 			Duration pause = end.pause();

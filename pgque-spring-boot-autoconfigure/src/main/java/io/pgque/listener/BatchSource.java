@@ -42,6 +42,17 @@ interface BatchSource {
 	}
 
 	/**
+	 * Settle a batch of which nothing failed, then receive as {@link #receive()} does, in
+	 * one statement.
+	 * @param batchId the batch
+	 * @return the page; {@code null} when nothing was done, since it can't be done so
+	 * here, or now
+	 */
+	default @Nullable Page settleAndReceive(long batchId) {
+		return null;
+	}
+
+	/**
 	 * Return whether it is certainly still this one's turn, so that the next handler may
 	 * be called.
 	 */

@@ -2,6 +2,7 @@ package io.pgque.listener;
 
 import java.util.function.Supplier;
 
+import io.pgque.client.Page;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -26,8 +27,10 @@ interface BatchTransaction {
 	 * What was received.
 	 *
 	 * @param end how the batch ended, {@code null} when there was none
+	 * @param next the first page of the next batch, if it was received when this one was
+	 * settled; empty when there was none
 	 */
-	record Received(@Nullable BatchEnd end) {
+	record Received(@Nullable BatchEnd end, @Nullable Page next) {
 	}
 
 }

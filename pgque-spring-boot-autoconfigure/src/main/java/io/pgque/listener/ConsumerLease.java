@@ -146,6 +146,16 @@ final class ConsumerLease implements BatchSource {
 				this.pulse.instance(), epoch, this.properties.getPageSize(), this.properties.getPageBytes()));
 	}
 
+	@Override
+	public @Nullable Page settleAndReceive(long batchId) {
+		Long epoch = this.epoch;
+		if (epoch == null || this.properties.isTransactional() || !isHeld()) {
+			return null;
+		}
+		return this.client.settleAndReceiveLeased(batchId, this.pulse.instance(), epoch, this.properties.getPageSize(),
+				this.properties.getPageBytes());
+	}
+
 	private <T> @Nullable T asHolder(LongFunction<T> statement) {
 		Long epoch = this.epoch;
 		if (epoch == null) {

@@ -36,7 +36,7 @@ final class ContainerDrain {
 		Page page = this.parts.client()
 			.receiveBatch(this.parts.identity().queue(), this.parts.identity().consumer(),
 					this.parts.properties().getPageSize(), this.parts.properties().getPageBytes());
-		return new BatchTransaction.Received(page.isEmpty() ? null : processor.process(page));
+		return page.isEmpty() ? new BatchTransaction.Received(null, null) : processor.process(page, (batchId) -> null);
 	}
 
 }

@@ -54,6 +54,16 @@ final class PollLoop {
 	private @Nullable Runnable tick;
 
 	/**
+	 * The first page of the batch that was received when the last one was settled.
+	 */
+	private @Nullable Page next;
+
+	/**
+	 * The wake-ups before that.
+	 */
+	private long nextSeen;
+
+	/**
 	 * Create a loop.
 	 * @param source where batches come from
 	 * @param transaction what is around a batch
@@ -90,6 +100,7 @@ final class PollLoop {
 				try {
 					if (this.control.isPauseRequested()) {
 						handBack(this.control.takeTick());
+						this.next = null;
 						pauses.paused();
 						this.control.awaitResume();
 						if (!this.control.isPauseRequested()) {
@@ -117,7 +128,11 @@ final class PollLoop {
 	 * @return whether to go on
 	 */
 	private boolean pass() {
-		long seen = this.control.wakeups();
+		if (!this.source.isHeld()) {
+			// The batch may be another's by now.
+			this.next = null;
+		}
+		long seen = (this.next != null) ? this.nextSeen : this.control.wakeups();
 		long turns = this.control.turns();
 		BatchTransaction.Received received;
 		BatchSource.Wait wait;
@@ -132,6 +147,10 @@ final class PollLoop {
 		finally {
 			handBack(this.tick);
 			this.tick = null;
+			this.next = null;
+		}
+		if (received != null) {
+			this.next = received.next();
 		}
 		if (wait != null) {
 			this.control.begin(LoopControl.Activity.IDLE);
@@ -180,13 +199,22 @@ final class PollLoop {
 		if (page == null) {
 			return null;
 		}
-		return new BatchTransaction.Received(page.isEmpty() ? null : this.processor.process(page));
+		return page.isEmpty() ? new BatchTransaction.Received(null, null)
+				: this.processor.process(page, this::settleAndReceive);
+	}
+
+	private @Nullable Page settleAndReceive(long batchId) {
+		if (this.control.isStopping() || this.control.isPauseRequested()) {
+			return null;
+		}
+		this.nextSeen = this.control.wakeups();
+		return this.source.settleAndReceive(batchId);
 	}
 
 	private @Nullable Page receivePage() {
 		Runnable handBack = this.tick;
 		if (handBack == null) {
-			return this.source.receive();
+			return (this.next != null) ? this.next : this.source.receive();
 		}
 		TickedPage received = this.source.tickAndReceive();
 		if (received == null) {

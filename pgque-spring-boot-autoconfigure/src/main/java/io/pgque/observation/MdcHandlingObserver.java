@@ -1,6 +1,5 @@
 package io.pgque.observation;
 
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -33,26 +32,24 @@ public class MdcHandlingObserver implements HandlingObserver {
 	public Handling begin(String listenerId, List<? extends ReceivedMessage> messages, Purpose purpose) {
 		return this.guard.call(() -> {
 			Map<String, String> before = MDC.getCopyOfContextMap();
-			Map<String, String> during = (before != null) ? new HashMap<>(before) : new HashMap<>();
-			addKeys(during, listenerId, messages);
-			MDC.setContextMap(during);
+			putKeys(listenerId, messages);
 			return new Restore(this.guard, before);
 		}, Handling.NONE);
 	}
 
-	private static void addKeys(Map<String, String> keys, String listenerId, List<? extends ReceivedMessage> messages) {
+	private static void putKeys(String listenerId, List<? extends ReceivedMessage> messages) {
 		ReceivedMessage first = messages.get(0);
-		keys.put("pgque.queue", first.queue());
-		keys.put("pgque.consumer", first.consumer());
-		keys.put("pgque.listener", listenerId);
+		MDC.put("pgque.queue", first.queue());
+		MDC.put("pgque.consumer", first.consumer());
+		MDC.put("pgque.listener", listenerId);
 		if (first instanceof PgqueMessage message) {
-			keys.put("pgque.batch", Long.toString(message.batchId()));
+			MDC.put("pgque.batch", Long.toString(message.batchId()));
 		}
 		if (messages.size() == 1) {
-			keys.put("pgque.message", Long.toString(first.id()));
+			MDC.put("pgque.message", Long.toString(first.id()));
 			String type = first.type();
-			keys.put("pgque.type", (type != null) ? type : "none");
-			keys.put("pgque.attempt", Integer.toString(first.deliveryAttempt()));
+			MDC.put("pgque.type", (type != null) ? type : "none");
+			MDC.put("pgque.attempt", Integer.toString(first.deliveryAttempt()));
 		}
 	}
 

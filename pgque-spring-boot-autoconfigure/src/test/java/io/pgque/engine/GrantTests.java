@@ -77,7 +77,7 @@ class GrantTests {
 				R  release_slot receive_partitioned ack_partitioned nack_partitioned
 				R  event_retry get_queue_info get_consumer_info get_batch_info dlq_inspect dead_letters version
 				R  queue_stats consumer_stats consumer_backlog queue_health otel_metrics stuck_consumers in_flight throughput
-				R  error_rate inbox_add key_places settle_holding held_keys
+				R  error_rate inbox_add key_places settle_holding held_keys settle_and_receive_leased
 				W  send send_batch insert_event dlq_replay dlq_redeliver dlq_replay_all dlq_redeliver_all
 				RW distribution release
 				A  insert_event_raw current_event_table get_batch_cursor batch_retry event_retry_raw batch_event_sql

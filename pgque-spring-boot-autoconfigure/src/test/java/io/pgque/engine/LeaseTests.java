@@ -171,6 +171,57 @@ class LeaseTests {
 		assertThat(Message.payloads(receive("i1", 1, 10))).containsExactly("1");
 	}
 
+	@Test
+	void slotsAreTickedAndReceivedOneAfterTheOther() {
+		this.calls.row("select pgque.subscribe_slots(?, 'p', 1)", this.queue);
+		this.calls.row("select pgque.lease_acquire(?, 'p#0/1', 'i1', interval '1 hour')", this.queue);
+		assertThat(this.calls
+			.error("select * from pgque.tick_and_receive_leased(?, 'p#0/1', 'i1', 1, 10, 1000)", this.queue)
+			.message()).contains("slot of a partitioned consumer");
+	}
+
+	@Test
+	void settlesAndReceivesInOneCall() {
+		acquire("i1");
+		this.calls.sendTicks(this.queue, "1", "2", "3");
+		long first = receive("i1", 1, 1).get(0).batch();
+		List<Message> second = settleAndReceive(first, "i1", 1);
+		assertThat(Message.payloads(second)).containsExactly("2", "3");
+		assertThat(settleAndReceive(second.get(0).batch(), "i1", 1)).isEmpty();
+		assertThat(receive("i1", 1, 10)).isEmpty();
+	}
+
+	@Test
+	void batchThatIsNotOpenAnyMoreIsNotSettledAndNothingIsReceived() {
+		acquire("i1");
+		this.calls.sendTicks(this.queue, "1", "2");
+		long batch = receive("i1", 1, 1).get(0).batch();
+		settleAndReceive(batch, "i1", 1);
+		SqlCalls.SqlError error = settleAndReceiveError(batch, 1);
+		assertThat(error.message()).contains("batch not found: " + batch);
+		assertThat(Message.payloads(receive("i1", 1, 10))).containsExactly("2");
+	}
+
+	@Test
+	void whoHasLostTheLeaseDoesNotSettleAndReceive() {
+		acquire("i1");
+		this.calls.sendTicks(this.queue, "1", "2");
+		long batch = receive("i1", 1, 1).get(0).batch();
+		SqlCalls.SqlError error = settleAndReceiveError(batch, 2);
+		assertThat(error.state()).isEqualTo(LOCK_NOT_AVAILABLE);
+		assertThat(error.message()).contains("lease of consumer c on " + this.queue + " lost");
+		assertThat(Message.payloads(receive("i1", 1, 1))).containsExactly("1");
+	}
+
+	private List<Message> settleAndReceive(long batch, String instance, long epoch) {
+		return this.calls.messages("select * from pgque.settle_and_receive_leased(?, ?, ?, 10, 1000)", batch, instance,
+				epoch);
+	}
+
+	private SqlCalls.SqlError settleAndReceiveError(long batch, long epoch) {
+		return this.calls.error("select * from pgque.settle_and_receive_leased(?, 'i1', ?, 10, 1000)", batch, epoch);
+	}
+
 	private List<Tuple> tickAndReceive(String instance, long epoch) {
 		return this.calls.rows("select payload, tick_id from pgque.tick_and_receive_leased(?, 'c', ?, ?, 10, 1000)",
 				this.queue, instance, epoch);

@@ -10,6 +10,82 @@
 --   * receive_batch() covers as many ticks as fit its budget and passes over empty ones; a batch larger than
 --     one page is read page by page, without a cursor held open (a large one by a map of its pages, see there).
 
+-- Who has a batch open, and where that stands.
+--   i_batch_id  batch
+--   i_lock      whether to lock the consumer's row first
+--   sub, cur    the consumer and its position; NULL when the batch is not open (any more)
+create or replace function pgque_internal.find_open(
+    i_batch_id bigint, i_lock boolean, out sub pgque_internal.sub, out cur pgque_internal.cursor)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_sub    pgque_internal.sub;
+    v_cursor pgque_internal.cursor;
+begin
+    select c.* into v_cursor from pgque_internal.cursor c where c.cur_batch = i_batch_id limit 1;
+    if not found then
+        return;
+    end if;
+    if i_lock then
+        select s.* into v_sub from pgque_internal.sub s where s.sub_no = v_cursor.cur_sub for no key update;
+    else
+        select s.* into v_sub from pgque_internal.sub s where s.sub_no = v_cursor.cur_sub;
+    end if;
+    v_cursor := pgque_internal.newest_cursor(v_sub.sub_no);
+    if v_cursor.cur_batch = i_batch_id then
+        sub := v_sub;
+        cur := v_cursor;
+    end if;
+end
+$$;
+
+-- The batch that a consumer has open, with what is needed to read it.
+--   i_sub  consumer
+--   i_cur  its newest position, with an open batch
+create or replace function pgque_internal.batch_of(i_sub pgque_internal.sub, i_cur pgque_internal.cursor)
+returns pgque_internal.batch
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_batch pgque_internal.batch;
+begin
+    v_batch.batch_id := i_cur.cur_batch;
+    v_batch.sub_no := i_sub.sub_no;
+    v_batch.sub_id := i_sub.sub_id;
+    v_batch.queue_id := i_sub.sub_queue;
+    v_batch.role := i_sub.sub_role;
+    v_batch.part := i_sub.sub_part;
+    v_batch.parts := i_sub.sub_parts;
+    v_batch.cursor_seq := i_cur.cur_seq;
+    v_batch.prev_tick := i_cur.cur_last_tick;
+    v_batch.next_tick := i_cur.cur_next_tick;
+    v_batch.prefix := i_cur.cur_prefix;
+    v_batch.consumer_id := i_sub.sub_consumer;
+    if i_sub.sub_role = 'coop_member' then
+        select m.sub_consumer into v_batch.consumer_id
+        from pgque_internal.sub m where m.sub_id = i_sub.sub_id and m.sub_role = 'coop_main';
+    end if;
+    select q.queue_name, q.queue_data_pfx, coalesce(q.queue_max_retries, 5), o.co_name
+    into v_batch.queue_name, v_batch.queue_prefix, v_batch.max_retries, v_batch.consumer_name
+    from pgque.queue q join pgque.consumer o on o.co_id = v_batch.consumer_id
+    where q.queue_id = i_sub.sub_queue;
+
+    select t.tick_snapshot into v_batch.prev_snapshot from pgque.tick t
+    where t.tick_queue = i_sub.sub_queue and t.tick_id = i_cur.cur_last_tick
+    limit 1;
+    select t.tick_snapshot, t.tick_event_slots into v_batch.next_snapshot, v_batch.slots from pgque.tick t
+    where t.tick_queue = i_sub.sub_queue and t.tick_id = i_cur.cur_next_tick
+    limit 1;
+    if i_cur.cur_next_tick > i_cur.cur_last_tick + 1 then
+        select bit_or(t.tick_event_slots) into v_batch.slots from pgque.tick t
+        where t.tick_queue = i_sub.sub_queue and t.tick_id > i_cur.cur_last_tick and t.tick_id <= i_cur.cur_next_tick;
+    end if;
+    return v_batch;
+end
+$$;
+
 -- An open batch by its id.
 --   i_batch_id  batch
 --   i_lock      whether to lock the consumer's row first
@@ -19,46 +95,37 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_sub   bigint;
+    v_open  record;
     v_batch pgque_internal.batch;
 begin
-    select c.cur_sub into v_sub from pgque_internal.cursor c where c.cur_batch = i_batch_id limit 1;
-    if not found then
+    v_open := pgque_internal.find_open(i_batch_id, i_lock);
+    if (v_open.cur).cur_batch is null then
         return null;
     end if;
-    if i_lock then
-        perform from pgque_internal.sub s where s.sub_no = v_sub for no key update;
+    v_batch := pgque_internal.batch_of(v_open.sub, v_open.cur);
+    if v_batch.prev_snapshot is null or v_batch.next_snapshot is null then
+        -- Somebody else may have finished it just now, and its ticks are needed no more.
+        v_open := pgque_internal.find_open(i_batch_id, i_lock);
+        if (v_open.cur).cur_batch is null then
+            return null;
+        end if;
     end if;
-    select c.cur_batch, s.sub_no, s.sub_id, q.queue_id, q.queue_name, q.queue_data_pfx,
-           coalesce(q.queue_max_retries, 5), o.co_id, o.co_name, s.sub_role, s.sub_part, s.sub_parts, c.cur_seq,
-           c.cur_last_tick, c.cur_next_tick, c.cur_prefix, t0.tick_snapshot, t1.tick_snapshot,
-           (select bit_or(t.tick_event_slots) from pgque.tick t
-            where t.tick_queue = q.queue_id and t.tick_id > c.cur_last_tick and t.tick_id <= c.cur_next_tick)
-    into v_batch
-    from pgque_internal.sub s
-    join pgque.queue q on q.queue_id = s.sub_queue
-    join pgque.consumer o on o.co_id = case
-        when s.sub_role = 'coop_member'
-            then (select m.sub_consumer from pgque_internal.sub m where m.sub_id = s.sub_id and m.sub_role = 'coop_main')
-        else s.sub_consumer end
-    cross join lateral (
-        select * from pgque_internal.cursor c where c.cur_sub = s.sub_no order by c.cur_seq desc limit 1
-    ) c
-    left join lateral (
-        select t.tick_snapshot from pgque.tick t
-        where t.tick_queue = q.queue_id and t.tick_id = c.cur_last_tick limit 1
-    ) t0 on true
-    left join lateral (
-        select t.tick_snapshot from pgque.tick t
-        where t.tick_queue = q.queue_id and t.tick_id = c.cur_next_tick limit 1
-    ) t1 on true
-    where s.sub_no = v_sub and c.cur_batch = i_batch_id;
-    if found and (v_batch.prev_snapshot is null or v_batch.next_snapshot is null) then
+    return pgque_internal.require_ticks(v_batch);
+end
+$$;
+
+-- Refuses a batch whose ticks are gone.
+create or replace function pgque_internal.require_ticks(i_batch pgque_internal.batch) returns pgque_internal.batch
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if i_batch.prev_snapshot is null or i_batch.next_snapshot is null then
         raise exception 'PgQ corruption: consumer "%" of queue "%" stands at ticks % to %, which do not exist',
-            v_batch.consumer_name, v_batch.queue_name, v_batch.prev_tick, v_batch.next_tick
+            i_batch.consumer_name, i_batch.queue_name, i_batch.prev_tick, i_batch.next_tick
             using hint = 'Move the consumer to an existing tick with pgque.register_consumer_at.';
     end if;
-    return v_batch;
+    return i_batch;
 end
 $$;
 
@@ -529,16 +596,20 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_first  bigint;
+    v_newest pgque.tick;
     v_beyond bigint;
 begin
     select t.tick_id into v_first from pgque.tick t
     where t.tick_queue = i_prev.tick_queue and t.tick_id > i_prev.tick_id and t.tick_event_slots <> 0
     order by t.tick_id limit 1;
     no_events := not found;
-    if no_events then
-        select t.tick_id into tick_id from pgque.tick t
-        where t.tick_queue = i_prev.tick_queue and t.tick_id > i_prev.tick_id
-        order by t.tick_id desc limit 1;
+    v_newest := pgque_internal.newest_tick(i_prev.tick_queue);
+    if v_newest.tick_id <= i_prev.tick_id then
+        return;
+    end if;
+    if no_events or v_newest.tick_id = v_first
+       or (v_newest.tick_event_seq <= i_prev.tick_event_seq + i_max_rows and v_newest.tick_id < v_first + i_max_rows) then
+        tick_id := v_newest.tick_id;
         return;
     end if;
     -- With a backlog the end is near, and the ticks beyond it are not read.
@@ -566,19 +637,20 @@ end
 $$;
 
 -- Whether there may be something to receive: an open batch or a newer tick, or a reason to refuse that the caller
--- finds. NULL for an unknown consumer.
-create or replace function pgque_internal.has_work(i_queue text, i_consumer text) returns boolean
+-- finds.
+--   i_sub   consumer; NULL for an unknown one
+--   result  NULL for an unknown consumer
+create or replace function pgque_internal.has_work(i_sub pgque_internal.sub) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_sub    pgque_internal.sub := pgque_internal.find_sub(i_queue, i_consumer);
-    v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(v_sub.sub_no);
+    v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(i_sub.sub_no);
 begin
     -- By the newest tick: asked whether a newer one exists, the planner expects many and reads them all.
-    return v_sub.sub_role <> 'normal'
+    return i_sub.sub_role <> 'normal'
         or v_cursor.cur_batch is not null
-        or (pgque_internal.newest_tick(v_sub.sub_queue)).tick_id > v_cursor.cur_last_tick;
+        or (pgque_internal.newest_tick(i_sub.sub_queue)).tick_id > v_cursor.cur_last_tick;
 end
 $$;
 
@@ -602,7 +674,7 @@ declare
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
     -- An idle consumer locks nothing, and so writes nothing.
-    if not pgque_internal.has_work(i_queue, i_consumer) then
+    if not pgque_internal.has_work(pgque_internal.find_sub(i_queue, i_consumer)) then
         return;
     end if;
     v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
@@ -610,7 +682,7 @@ begin
         raise exception 'consumer % is a slot of a partitioned consumer: receive it with receive_partitioned', i_consumer;
     end if;
     perform pgque_internal.refuse_shared(v_sub, i_queue, i_consumer);
-    v_page := pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes, null);
+    v_page := pgque_internal.open_merged(v_sub, i_max_rows, i_max_bytes, null);
     if v_page is not null then
         return query execute v_page using i_max_rows, i_max_bytes;
     end if;
@@ -618,48 +690,46 @@ end
 $$;
 
 -- Opens the next batch of a consumer whose row is locked; see receive_batch.
+--   i_sub        consumer
 --   i_last_tick  tick not to go beyond; NULL: none
 --   result       query for its first page, with parameters as of page_query; NULL: nothing to do
-create or replace function pgque_internal.open_merged(i_sub bigint, i_max_rows integer, i_max_bytes bigint, i_last_tick bigint)
+create or replace function pgque_internal.open_merged(
+    i_sub pgque_internal.sub, i_max_rows integer, i_max_bytes bigint, i_last_tick bigint)
 returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_sub    pgque_internal.sub;
-    v_cursor pgque_internal.cursor;
+    v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(i_sub.sub_no);
     v_end    record;
-    v_tick   bigint;
-    v_id     bigint;
     v_page   text;
 begin
-    select * into v_sub from pgque_internal.sub s where s.sub_no = i_sub;
     loop
-        v_cursor := pgque_internal.newest_cursor(i_sub);
-        v_id := v_cursor.cur_batch;
-        if v_id is null then
+        if v_cursor.cur_batch is null then
             if v_cursor.cur_next_tick is null then
-                v_end := pgque_internal.merged_end_tick(pgque_internal.tick_at(v_sub, v_cursor.cur_last_tick), i_max_rows);
-                v_tick := least(v_end.tick_id, i_last_tick);
-                if v_end.tick_id is null or v_tick <= v_cursor.cur_last_tick then
+                v_end := pgque_internal.merged_end_tick(pgque_internal.tick_at(i_sub, v_cursor.cur_last_tick), i_max_rows);
+                v_cursor.cur_next_tick := least(v_end.tick_id, i_last_tick);
+                if v_end.tick_id is null or v_cursor.cur_next_tick <= v_cursor.cur_last_tick then
                     return null;
                 end if;
                 if v_end.no_events then
-                    perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_tick, null, null, null);
+                    perform pgque_internal.append_cursor(i_sub.sub_no, v_cursor.cur_seq, v_cursor.cur_next_tick, null, null, null);
                     return null;
                 end if;
-                v_cursor.cur_next_tick := v_tick;
             end if;
-            v_id := nextval('pgque.batch_id_seq');
-            perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick, v_id,
-                                                 v_cursor.cur_prefix);
+            v_cursor.cur_batch := nextval('pgque.batch_id_seq');
+            perform pgque_internal.append_cursor(i_sub.sub_no, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick,
+                                                 v_cursor.cur_batch, v_cursor.cur_prefix);
+            v_cursor.cur_seq := v_cursor.cur_seq + 1;
         end if;
-        v_page := pgque_internal.first_page_query(pgque_internal.find_batch(v_id, false), i_max_rows, i_max_bytes);
+        v_page := pgque_internal.first_page_query(
+            pgque_internal.require_ticks(pgque_internal.batch_of(i_sub, v_cursor)), i_max_rows, i_max_bytes);
         if v_page is not null then
             return v_page;
         end if;
         -- Redeliveries to others, keys of other slots, or ticks made by hand: nothing of it is for this one.
-        perform pgque_internal.close_batch(pgque_internal.find_batch(v_id, false));
+        perform pgque_internal.close_batch(i_sub, v_cursor);
+        v_cursor := pgque_internal.newest_cursor(i_sub.sub_no);
     end loop;
 end
 $$;

@@ -9,13 +9,42 @@
 
 -- Ends an open batch; the caller holds the lock of the consumer's row. A group's position moved when the batch
 -- was given to its member, who now stands nowhere.
-create or replace function pgque_internal.close_batch(i_batch pgque_internal.batch) returns void
+--   i_sub  consumer
+--   i_cur  its newest position, with the batch
+create or replace function pgque_internal.close_batch(i_sub pgque_internal.sub, i_cur pgque_internal.cursor) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform pgque_internal.append_cursor(i_batch.sub_no, i_batch.cursor_seq,
-                                        case when i_batch.role <> 'coop_member' then i_batch.next_tick end, null, null, null);
+    perform pgque_internal.append_cursor(i_sub.sub_no, i_cur.cur_seq,
+                                         case when i_sub.sub_role <> 'coop_member' then i_cur.cur_next_tick end, null, null, null);
+end
+$$;
+
+-- Ends a batch for finish_batch and ack.
+--   i_shared  whether it may be of a partitioned consumer
+create or replace function pgque_internal.finish_open(i_batch_id bigint, i_shared boolean) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_open record;
+    v_sub  pgque_internal.sub;
+begin
+    v_open := pgque_internal.find_open(i_batch_id, true);
+    v_sub := v_open.sub;
+    if v_sub.sub_no is null then
+        raise warning 'finish_batch: batch % not found', coalesce(i_batch_id::text, 'NULL');
+        return 0;
+    end if;
+    if v_sub.sub_part is not null and not i_shared then
+        raise exception 'batch % is of a partitioned consumer: finish it with ack_partitioned', i_batch_id;
+    end if;
+    if v_sub.sub_role = 'coop_main' then
+        raise exception 'cannot finish cooperative main consumer batch %', i_batch_id;
+    end if;
+    perform pgque_internal.close_batch(v_sub, v_open.cur);
+    return 1;
 end
 $$;
 
@@ -26,18 +55,8 @@ create or replace function pgque.finish_batch(x_batch_id bigint) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    v_batch pgque_internal.batch := pgque_internal.find_batch(x_batch_id, true);
 begin
-    if v_batch.batch_id is null then
-        raise warning 'finish_batch: batch % not found', coalesce(x_batch_id::text, 'NULL');
-        return 0;
-    end if;
-    if v_batch.role = 'coop_main' then
-        raise exception 'cannot finish cooperative main consumer batch %', x_batch_id;
-    end if;
-    perform pgque_internal.close_batch(v_batch);
-    return 1;
+    return pgque_internal.finish_open(x_batch_id, true);
 end
 $$;
 
@@ -48,10 +67,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if (pgque_internal.find_batch(i_batch_id, false)).part is not null then
-        raise exception 'batch % is of a partitioned consumer: finish it with ack_partitioned', i_batch_id;
-    end if;
-    return pgque.finish_batch(i_batch_id);
+    return pgque_internal.finish_open(i_batch_id, false);
 end
 $$;
 
@@ -275,17 +291,23 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_batch  pgque_internal.batch := pgque_internal.find_batch(i_batch_id, true);
+    v_open   record;
+    v_sub    pgque_internal.sub;
+    v_cursor pgque_internal.cursor;
+    v_batch  pgque_internal.batch;
     v_count  int4 := coalesce(cardinality(i_nack_ids), 0);
     v_result record;
 begin
-    settled := v_batch.batch_id is not null;
+    v_open := pgque_internal.find_open(i_batch_id, true);
+    v_sub := v_open.sub;
+    v_cursor := v_open.cur;
+    settled := v_sub.sub_no is not null;
     retried := 0;
     dead_ids := '{}';
     if not settled then
         return;
     end if;
-    if v_batch.part is not null and (select s.sub_instance is null from pgque_internal.sub s where s.sub_no = v_batch.sub_no) then
+    if v_sub.sub_part is not null and v_sub.sub_instance is null then
         -- Claims hand a batch over under its old id: only the slot's functions know the owner.
         raise exception 'batch % is of a partitioned consumer: finish it with ack_partitioned', i_batch_id;
     end if;
@@ -299,6 +321,7 @@ begin
         if i_upto < any (i_nack_ids) then
             raise exception 'settle: a nack lies behind the settled part, which ends with event %', i_upto;
         end if;
+        v_batch := pgque_internal.require_ticks(pgque_internal.batch_of(v_sub, v_cursor));
         v_result := pgque_internal.give_back(
             v_batch, i_nack_ids, array(select clock_timestamp() + d from unnest(i_delays) with ordinality u (d, n) order by n),
             i_reasons, i_dead, v_batch.max_retries);
@@ -311,10 +334,10 @@ begin
     end if;
 
     if i_upto is null then
-        perform pgque_internal.close_batch(v_batch);
+        perform pgque_internal.close_batch(v_sub, v_cursor);
     else
-        perform pgque_internal.append_cursor(v_batch.sub_no, v_batch.cursor_seq, v_batch.prev_tick, v_batch.next_tick, null,
-                                             greatest(i_upto, v_batch.prefix));
+        perform pgque_internal.append_cursor(v_sub.sub_no, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick, null,
+                                             greatest(i_upto, v_cursor.cur_prefix));
     end if;
 end
 $$;

@@ -184,7 +184,7 @@ declare
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
     v_sub := pgque_internal.find_sub(i_queue, i_consumer);
-    if v_sub.sub_no is not null and not pgque_internal.has_work(i_queue, i_consumer) then
+    if v_sub.sub_no is not null and not pgque_internal.has_work(v_sub) then
         perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
         return;
     end if;
@@ -193,7 +193,7 @@ begin
     end if;
     v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
     perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
-    v_page := pgque_internal.open_merged(v_sub.sub_no, i_max_rows, i_max_bytes, v_last_tick);
+    v_page := pgque_internal.open_merged(v_sub, i_max_rows, i_max_bytes, v_last_tick);
     if v_page is not null then
         return query execute v_page using i_max_rows, i_max_bytes;
     end if;
@@ -202,7 +202,7 @@ $$;
 
 -- Ticks the queue and receives, in one transaction: for an instance that has just committed events of its own and
 -- would wait for somebody else's tick.
---   parameters  as of receive_leased
+--   parameters  as of receive_leased; not for slots of partitioned consumers
 --   tick_id     the tick that was taken; NULL: none was, since somebody else is about to tick, or the tick failed, or
 --               all is covered by ticks
 --   result      otherwise as of receive_leased; no rows also while the consumer is locked by another transaction
@@ -214,20 +214,73 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    v_fresh   boolean := pg_current_xact_id_if_assigned() is null;
     v_sub     pgque_internal.sub := pgque_internal.find_sub(i_queue, i_consumer);
+    v_seq     bigint;
     v_tick_id bigint;
+    v_page    text;
 begin
+    perform pgque_internal.check_page(i_max_rows, i_max_bytes);
+    perform pgque_internal.require_read_committed('tick_and_receive_leased');
     -- The ticks of who has lost the lease are as good as others', but nobody waits for them.
     perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
-    select t.tick_id into v_tick_id from pgque.tick_now(array[i_queue]) t;
+    if v_sub.sub_part is not null then
+        raise exception 'consumer % is a slot of a partitioned consumer: tick, then receive it', i_consumer;
+    end if;
+    select coalesce(pg_sequence_last_value(q.queue_sequence), 0) into v_seq
+    from pgque.queue q
+    where q.queue_id = v_sub.sub_queue and not q.queue_ticker_paused and not q.queue_external_ticker;
+    if found then
+        v_tick_id := (pgque_internal.tick_if_new(v_sub.sub_queue, v_seq, v_fresh)).tick_id;
+    end if;
     -- Waiting would keep all others of the queue waiting for the tick, which wakes who receives.
-    perform from pgque_internal.sub s where s.sub_no = v_sub.sub_no for no key update skip locked;
+    select * into v_sub from pgque_internal.sub s where s.sub_no = v_sub.sub_no for no key update skip locked;
     if not found then
         return;
     end if;
-    return query
-        select r.*, v_tick_id
-        from pgque.receive_leased(i_queue, i_consumer, i_instance, i_epoch, i_max_rows, i_max_bytes) r;
+    perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
+    v_page := pgque_internal.open_merged(v_sub, i_max_rows, i_max_bytes, null);
+    if v_page is not null then
+        return query execute format('select p.*, %L::bigint from (%s) p', v_tick_id, v_page) using i_max_rows, i_max_bytes;
+    end if;
+end
+$$;
+
+-- Finishes a batch of which nothing failed, and receives the next one, in one transaction.
+--   i_batch_id  batch; error 'batch not found: …' when it is not open any more
+--   i_instance, i_epoch, i_max_rows, i_max_bytes, result  as of receive_leased
+create or replace function pgque.settle_and_receive_leased(
+    i_batch_id bigint, i_instance text, i_epoch bigint, i_max_rows integer, i_max_bytes bigint)
+returns table (msg_id bigint, batch_id bigint, type text, payload text, retry_count int4, created_at timestamptz,
+               extra1 text, extra2 text, extra3 text, extra4 text, more boolean)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_open record;
+    v_sub  pgque_internal.sub;
+    v_page text;
+begin
+    perform pgque_internal.check_page(i_max_rows, i_max_bytes);
+    v_open := pgque_internal.find_open(i_batch_id, true);
+    v_sub := v_open.sub;
+    if v_sub.sub_no is null then
+        raise exception 'batch not found: %', coalesce(i_batch_id::text, 'NULL')
+            using hint = 'It was finished, or taken over by another owner.';
+    end if;
+    if v_sub.sub_instance is distinct from i_instance or v_sub.sub_epoch is distinct from i_epoch then
+        perform pgque_internal.require_lease(v_sub, q.queue_name, c.co_name, i_instance, i_epoch)
+        from pgque.queue q, pgque.consumer c
+        where q.queue_id = v_sub.sub_queue and c.co_id = v_sub.sub_consumer;
+    end if;
+    if v_sub.sub_part is not null then
+        raise exception 'batch % is of a partitioned consumer: settle it, then receive', i_batch_id;
+    end if;
+    perform pgque_internal.close_batch(v_sub, v_open.cur);
+    v_page := pgque_internal.open_merged(v_sub, i_max_rows, i_max_bytes, null);
+    if v_page is not null then
+        return query execute v_page using i_max_rows, i_max_bytes;
+    end if;
 end
 $$;
 

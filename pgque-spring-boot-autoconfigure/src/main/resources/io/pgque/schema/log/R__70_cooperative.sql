@@ -303,7 +303,7 @@ begin
                v_id, pgque_internal.batch_query(pgque_internal.find_batch(v_id, false), null))
         using i_max_return;
     if not found then
-        perform pgque_internal.close_batch(pgque_internal.find_batch(v_id, false));
+        perform pgque.finish_batch(v_id);
     end if;
 end
 $$;
@@ -318,23 +318,26 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_sub   bigint;
-    v_batch pgque_internal.batch;
-    v_page  text;
+    v_no     bigint;
+    v_sub    pgque_internal.sub;
+    v_cursor pgque_internal.cursor;
+    v_page   text;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
     loop
-        v_sub := pgque_internal.allocate(i_queue, i_consumer, i_subconsumer, i_dead_interval, i_max_rows, null, null, null);
-        if v_sub is null then
+        v_no := pgque_internal.allocate(i_queue, i_consumer, i_subconsumer, i_dead_interval, i_max_rows, null, null, null);
+        if v_no is null then
             return;
         end if;
-        v_batch := pgque_internal.find_batch((pgque_internal.newest_cursor(v_sub)).cur_batch, false);
-        v_page := pgque_internal.first_page_query(v_batch, i_max_rows, i_max_bytes);
+        select * into v_sub from pgque_internal.sub s where s.sub_no = v_no;
+        v_cursor := pgque_internal.newest_cursor(v_no);
+        v_page := pgque_internal.first_page_query(
+            pgque_internal.require_ticks(pgque_internal.batch_of(v_sub, v_cursor)), i_max_rows, i_max_bytes);
         if v_page is not null then
             return query execute v_page using i_max_rows, i_max_bytes;
             return;
         end if;
-        perform pgque_internal.close_batch(v_batch);
+        perform pgque_internal.close_batch(v_sub, v_cursor);
     end loop;
 end
 $$;

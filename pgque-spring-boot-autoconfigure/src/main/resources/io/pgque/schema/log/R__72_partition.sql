@@ -472,7 +472,7 @@ begin
     if v_cursor.cur_batch is null or v_cursor.cur_batch <> i_batch_id then
         return 0;
     end if;
-    perform pgque_internal.close_batch(pgque_internal.find_batch(v_cursor.cur_batch, false));
+    perform pgque_internal.close_batch(v_sub, v_cursor);
     return 1;
 end
 $$;

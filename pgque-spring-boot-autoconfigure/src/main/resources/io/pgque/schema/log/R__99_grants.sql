@@ -118,6 +118,7 @@ grant execute on function
     pgque.leases(),
     pgque.inbox_add(text, text, bigint),
     pgque.receive_leased(text, text, text, bigint, integer, bigint),
+    pgque.settle_and_receive_leased(bigint, text, bigint, integer, bigint),
     pgque.register_subconsumer(text, text, text, boolean),
     pgque.subscribe_subconsumer(text, text, text, boolean),
     pgque.unregister_subconsumer(text, text, text, integer),

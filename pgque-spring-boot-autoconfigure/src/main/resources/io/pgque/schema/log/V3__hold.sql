@@ -47,5 +47,7 @@ comment on column pgque_internal.hold.hold_place is
 comment on column pgque_internal.hold.hold_checked is
     'When the message was last known to come again; maint() looks after it when that is long ago.';
 
--- Returns a query now where it returned rows: R__40_batch.sql creates it anew.
+-- They take other arguments now: the repeatable migrations create them anew.
 drop function if exists pgque_internal.open_merged(bigint, integer, bigint, bigint);
+drop function if exists pgque_internal.has_work(text, text);
+drop function if exists pgque_internal.close_batch(pgque_internal.batch);
