@@ -699,23 +699,51 @@ returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+begin
+    return pgque_internal.open_next(i_sub, pgque_internal.newest_cursor(i_sub.sub_no), false, i_max_rows, i_max_bytes, i_last_tick);
+end
+$$;
+
+-- Opens the next batch of a consumer whose row is locked.
+--   i_cur     its newest position
+--   i_settle  whether the batch that is open there is done: its end and the next one's beginning are one position
+--   otherwise as of open_merged
+create or replace function pgque_internal.open_next(
+    i_sub pgque_internal.sub, i_cur pgque_internal.cursor, i_settle boolean, i_max_rows integer, i_max_bytes bigint,
+    i_last_tick bigint)
+returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
 declare
-    v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(i_sub.sub_no);
+    v_cursor pgque_internal.cursor := i_cur;
+    v_done   boolean := i_settle;
     v_end    record;
+    v_tick   bigint;
     v_page   text;
 begin
     loop
+        if v_done then
+            v_cursor.cur_last_tick := v_cursor.cur_next_tick;
+            v_cursor.cur_next_tick := null;
+            v_cursor.cur_batch := null;
+            v_cursor.cur_prefix := null;
+        end if;
         if v_cursor.cur_batch is null then
             if v_cursor.cur_next_tick is null then
                 v_end := pgque_internal.merged_end_tick(pgque_internal.tick_at(i_sub, v_cursor.cur_last_tick), i_max_rows);
-                v_cursor.cur_next_tick := least(v_end.tick_id, i_last_tick);
-                if v_end.tick_id is null or v_cursor.cur_next_tick <= v_cursor.cur_last_tick then
-                    return null;
+                v_tick := least(v_end.tick_id, i_last_tick);
+                if v_end.tick_id is null or v_tick <= v_cursor.cur_last_tick then
+                    v_tick := v_cursor.cur_last_tick;
+                    v_end.no_events := true;
                 end if;
                 if v_end.no_events then
-                    perform pgque_internal.append_cursor(i_sub.sub_no, v_cursor.cur_seq, v_cursor.cur_next_tick, null, null, null);
+                    if v_done or v_tick > v_cursor.cur_last_tick then
+                        perform pgque_internal.append_cursor(i_sub.sub_no, v_cursor.cur_seq, v_tick, null, null, null);
+                    end if;
                     return null;
                 end if;
+                v_cursor.cur_next_tick := v_tick;
             end if;
             v_cursor.cur_batch := nextval('pgque.batch_id_seq');
             perform pgque_internal.append_cursor(i_sub.sub_no, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick,
@@ -728,8 +756,7 @@ begin
             return v_page;
         end if;
         -- Redeliveries to others, keys of other slots, or ticks made by hand: nothing of it is for this one.
-        perform pgque_internal.close_batch(i_sub, v_cursor);
-        v_cursor := pgque_internal.newest_cursor(i_sub.sub_no);
+        v_done := true;
     end loop;
 end
 $$;

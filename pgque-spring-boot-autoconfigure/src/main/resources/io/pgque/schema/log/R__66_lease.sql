@@ -276,8 +276,7 @@ begin
     if v_sub.sub_part is not null then
         raise exception 'batch % is of a partitioned consumer: settle it, then receive', i_batch_id;
     end if;
-    perform pgque_internal.close_batch(v_sub, v_open.cur);
-    v_page := pgque_internal.open_merged(v_sub, i_max_rows, i_max_bytes, null);
+    v_page := pgque_internal.open_next(v_sub, v_open.cur, true, i_max_rows, i_max_bytes, null);
     if v_page is not null then
         return query execute v_page using i_max_rows, i_max_bytes;
     end if;
