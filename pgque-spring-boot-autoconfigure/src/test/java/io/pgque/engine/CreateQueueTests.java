@@ -156,6 +156,33 @@ class CreateQueueTests {
 	}
 
 	@Test
+	void readersComeAndGoWithTheQueue() {
+		String queue = this.engine.queue("c");
+		int id = this.engine.idOf(queue);
+		assertThat(readers(id)).isEqualTo(3);
+		assertThat(this.engine.value(Integer.class, "select pgque.drop_queue(?, true)", queue)).isEqualTo(1);
+		assertThat(readers(id)).isZero();
+	}
+
+	@Test
+	void readersThatAreMissingAreMadeByTheTick() {
+		String queue = this.engine.queue("c");
+		int id = this.engine.idOf(queue);
+		this.engine.value(Object.class, "select pgque_internal.drop_readers(?)", id);
+		assertThat(readers(id)).isZero();
+		this.engine.send(queue, "x");
+		this.engine.tick(queue);
+		assertThat(this.engine.receive(queue, "c")).hasSize(1);
+		assertThat(readers(id)).isEqualTo(3);
+	}
+
+	private int readers(int queueId) {
+		return this.engine.value(Integer.class, "select count(*) from pg_catalog.pg_proc"
+				+ " where pronamespace = 'pgque_internal'::regnamespace and proname like 'event\\_' || ? || '\\_%'",
+				queueId);
+	}
+
+	@Test
 	void dropRefusesWhileConsumersAreAttached() {
 		String queue = this.engine.queue("c");
 		assertThat(this.engine.error("select pgque.drop_queue(?)", queue))

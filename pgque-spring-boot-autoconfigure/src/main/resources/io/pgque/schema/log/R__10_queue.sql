@@ -205,6 +205,7 @@ begin
     end loop;
     perform pgque.tune_storage(i_queue_name);
     perform pgque.grant_perms(i_queue_name);
+    perform pgque_internal.write_readers(v_id);
     -- Last, since creators of other queues wait from here to our commit; senders do not.
     execute format('alter table pgque.event attach partition %s for values in (%s)', v_prefix, v_id);
 
@@ -229,6 +230,7 @@ begin
     execute format('lock table pgque.event_%s in access exclusive mode nowait', i_queue_id);
     lock table only pgque.event in access exclusive mode nowait;
     execute format('drop table pgque.event_%s', i_queue_id);
+    perform pgque_internal.drop_readers(i_queue_id);
     execute format('drop sequence pgque.event_%s_id_seq, pgque.event_%s_tick_seq', i_queue_id, i_queue_id);
     return true;
 exception

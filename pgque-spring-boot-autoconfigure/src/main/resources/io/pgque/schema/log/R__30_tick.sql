@@ -37,6 +37,13 @@ declare
     v_xid   xid8;
     v_id    bigint;
 begin
+    if pg_snapshot_xmin(i_from) = pg_snapshot_xmax(i_from) and pg_snapshot_xmin(i_to) = pg_snapshot_xmax(i_to)
+       and v_start < v_end then
+        -- Nothing was running at either.
+        lo := array[pg_snapshot_xmax(i_from)];
+        hi := array[pg_snapshot_xmax(i_to)];
+        return;
+    end if;
     -- Ran at the earlier snapshot and ended since.
     for v_xid in select x from pg_snapshot_xip(i_from) x where pg_visible_in_snapshot(x, i_to) loop
         v_id := v_xid::text::bigint;
@@ -75,30 +82,18 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_window record;
-    v_leaf   text[] := pgque_internal.leaves(i_prefix);
-    v_rows   text;
-    v_hit    int4;
-    v_slots  int4 := 0;
+    v_reader text := 'pgque_internal' || substr(i_prefix, 6) || '_slots';
+    v_slots  int4;
 begin
-    select w.lo, w.hi into v_window from pgque_internal.window_ranges(i_from, i_to) w;
+    if to_regproc(v_reader) is null then
+        -- The queue was made by the engine's last release, while another session upgraded it.
+        perform pgque_internal.write_readers(substr(i_prefix, 13)::int4);
+    end if;
+    v_window := pgque_internal.window_ranges(i_from, i_to);
     if cardinality(v_window.lo) = 0 then
         return 0;
     end if;
-    if cardinality(v_window.lo) = 1 then
-        -- The usual case, which is planned in less time.
-        v_rows := format('select 1 from %%s e where e.ev_txid >= %L::xid8 and e.ev_txid < %L::xid8 order by e.ev_txid limit 1',
-                         v_window.lo[1], v_window.hi[1]);
-    else
-        v_rows := 'select 1 from unnest($1, $2) r (lo, hi) cross join lateral ('
-                  'select from %s e where e.ev_txid >= r.lo and e.ev_txid < r.hi order by e.ev_txid limit 1) e limit 1';
-    end if;
-    for i in 0 .. 2 loop
-        -- One by one: planning all three as parts of one statement takes twice the time.
-        execute format(v_rows, v_leaf[i + 1]) into v_hit using v_window.lo, v_window.hi;
-        if v_hit is not null then
-            v_slots := v_slots | (1 << i);
-        end if;
-    end loop;
+    execute 'select ' || v_reader || '($1, $2)' into v_slots using v_window.lo, v_window.hi;
     return v_slots;
 end
 $$;

@@ -53,20 +53,32 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_events text := pgque_internal.batch_query(i_batch, null);
+    v_window record;
+    v_read   text := 'pgque_internal' || substr(i_batch.queue_prefix, 6);
     v_rows   bigint;
     v_bytes  bigint;
+    v_events text;
 begin
-    execute format('select count(*), sum(octet_length(e.ev_data)) from (%s limit $1::bigint + 1) e', v_events)
-    into v_rows, v_bytes using i_max_rows;
+    v_window := pgque_internal.window_ranges(i_batch.prev_snapshot, i_batch.next_snapshot);
+    execute 'select s.n, s.bytes from ' || v_read || '_size($1, $2, $3, $4, $5, $6, $7, $8) s' into v_rows, v_bytes
+    using i_batch.slots, v_window.lo, v_window.hi, i_batch.sub_id, i_batch.prefix, i_batch.part, i_batch.parts,
+          i_max_rows::bigint + 1;
     if v_rows = 0 then
         return null;
     end if;
-    if v_rows > i_max_rows or v_bytes >= i_max_bytes then
-        return pgque_internal.page_query(i_batch.batch_id, v_events);
+    if v_rows <= least(i_max_rows, 100) and v_bytes < i_max_bytes then
+        -- For so few, planning takes longer than what the reader costs more.
+        v_events := format('%s_rows(%s, %L, %L, %s, %L, %L, %L)', v_read, i_batch.slots, v_window.lo, v_window.hi,
+                           i_batch.sub_id, i_batch.prefix, i_batch.part, i_batch.parts);
+    else
+        v_events := pgque_internal.batch_query(i_batch, null);
+        if v_rows > i_max_rows or v_bytes >= i_max_bytes then
+            return pgque_internal.page_query(i_batch.batch_id, v_events);
+        end if;
+        v_events := '(' || v_events || ')';
     end if;
     return format('select ev_id, %s::bigint, ev_type, ev_data, ev_retry, ev_time, ev_extra1, ev_extra2, ev_extra3, ev_extra4, false'
-                  ' from (%s) e order by ev_id', i_batch.batch_id, v_events);
+                  ' from %s e order by ev_id', i_batch.batch_id, v_events);
 end
 $$;
 

@@ -1,0 +1,85 @@
+-- Readers: what every tick and every batch asks of a queue's event tables, as functions of the queue's own.
+--
+-- What this topic guarantees
+--   * A reader has its tables' names in static SQL, so that a session plans it once. As dynamic SQL, which one
+--     function for all queues would need, planning takes five times as long as running.
+--   * A reader touches the slots it is told to, and no other, by their index. Its plan is made while the tables may
+--     be empty and used when they are large, so it must not depend on their size.
+--   * A queue has its readers for as long as it has its event tables.
+
+-- Makes the readers of a queue, or makes them anew:
+--   event_<id>_slots  slots with rows of some transactions, as of probe
+--   event_<id>_size   number of events of a batch and bytes of their data, up to i_max rows of a slot
+--   event_<id>_rows   events of a batch, unordered
+-- Parameters of all of them are the transactions, as of window_ranges; of the latter two the slots, the subscription,
+-- the id of the last event that is settled, and which slot of how many the consumer is, or NULL.
+create or replace function pgque_internal.write_readers(i_queue_id int4) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $do$
+declare
+    v_name    text := 'pgque_internal.event_' || i_queue_id;
+    v_options text := 'language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off'
+                      ' set plan_cache_mode = force_generic_plan as $reader$';
+    -- Only the columns that are wanted: taking a row apart costs more than finding it.
+    v_window  text := 'select e.* from unnest(i_lo, i_hi) r (lo, hi) cross join lateral ('
+                      'select %s from %s e where e.ev_txid >= r.lo and e.ev_txid < r.hi'
+                      ' and (e.ev_owner is null or e.ev_owner = i_owner) and (i_after is null or e.ev_id > i_after)'
+                      ' and (i_part is null or pgque.slot_of(e.ev_extra1, i_parts) = i_part) offset 0) e';
+    v_leaf    text;
+    v_bit     int4 := 1;
+    v_slots   text := '';
+    v_size    text := '';
+    v_rows    text := '';
+begin
+    foreach v_leaf in array pgque_internal.leaves('pgque.event_' || i_queue_id) loop
+        v_slots := v_slots || format($body$
+            perform from unnest(i_lo, i_hi) r (lo, hi) cross join lateral (
+                select from %s e where e.ev_txid >= r.lo and e.ev_txid < r.hi order by e.ev_txid limit 1) e limit 1;
+            if found then
+                v_slots := v_slots | %s;
+            end if;$body$, v_leaf, v_bit);
+        v_size := v_size || format($body$
+            if i_slots & %s <> 0 then
+                select n + count(*), bytes + coalesce(sum(e.length), 0) into n, bytes
+                from (%s limit i_max) e;
+            end if;$body$, v_bit, format(v_window, 'octet_length(e.ev_data) as length', v_leaf));
+        v_rows := v_rows || format($body$
+            if i_slots & %s <> 0 then
+                return query %s;
+            end if;$body$, v_bit, format(v_window, 'e.*', v_leaf));
+        v_bit := v_bit * 2;
+    end loop;
+
+    execute format('create or replace function %s_slots(i_lo xid8[], i_hi xid8[]) returns int4 %s'
+                   ' declare v_slots int4 := 0; begin %s return v_slots; end $reader$', v_name, v_options, v_slots);
+    execute format('create or replace function %s_size(i_slots int4, i_lo xid8[], i_hi xid8[], i_owner int4,'
+                   ' i_after bigint, i_part int4, i_parts int4, i_max bigint, out n bigint, out bytes bigint) %s'
+                   ' begin n := 0; bytes := 0; %s end $reader$', v_name, v_options, v_size);
+    execute format('create or replace function %s_rows(i_slots int4, i_lo xid8[], i_hi xid8[], i_owner int4,'
+                   ' i_after bigint, i_part int4, i_parts int4) returns setof pgque.event_template %s'
+                   ' begin %s end $reader$', v_name, v_options, v_rows);
+    execute format('revoke all on function %1$s_slots, %1$s_size, %1$s_rows from public', v_name);
+end
+$do$;
+
+-- Removes the readers of a queue whose event tables are gone.
+create or replace function pgque_internal.drop_readers(i_queue_id int4) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    execute format('drop function if exists %1$s_slots, %1$s_size, %1$s_rows', 'pgque_internal.event_' || i_queue_id);
+end
+$$;
+
+-- Queues of earlier releases have none, or others.
+do $$
+declare
+    v_id int4;
+begin
+    for v_id in select q.queue_id from pgque.queue q loop
+        perform pgque_internal.write_readers(v_id);
+    end loop;
+end
+$$;
