@@ -8,6 +8,7 @@ import java.util.function.LongFunction;
 
 import io.pgque.client.BatchPages;
 import io.pgque.client.EventRow;
+import io.pgque.client.LeaseLostException;
 import io.pgque.client.Page;
 import io.pgque.client.PgqueClient;
 import io.pgque.core.PgqueMessage;
@@ -42,6 +43,12 @@ final class BatchProcessor {
 
 	private static final Duration SETTLE_PAUSE = Duration.ofMillis(500);
 
+	/**
+	 * So long a batch is settled alone after that failed together with receiving the next
+	 * one, which may be what is wrong.
+	 */
+	private static final Duration SEPARATE = Duration.ofMinutes(1);
+
 	private final PgqueClient client;
 
 	private final ListenerIdentity identity;
@@ -61,6 +68,8 @@ final class BatchProcessor {
 	private final BatchRun.StubbornMessages stubborn = new BatchRun.StubbornMessages();
 
 	private final FailureBrake brake;
+
+	private long separateUntil = System.nanoTime();
 
 	BatchProcessor(PgqueClient client, ListenerIdentity identity, PgqueContainerProperties properties,
 			DispatchStrategy strategy, ContainerEvents events, CounterBoard counters, LoopControl control,
@@ -109,7 +118,7 @@ final class BatchProcessor {
 	 * @return {@code null} when it is not settled
 	 */
 	private @Nullable Page settleAndReceive(BatchCompleter completer, LongFunction<@Nullable Page> successor) {
-		if (!completer.isAckOnly()) {
+		if (!completer.isAckOnly() || System.nanoTime() - this.separateUntil < 0) {
 			return null;
 		}
 		this.control.begin(LoopControl.Activity.SETTLING);
@@ -120,14 +129,34 @@ final class BatchProcessor {
 			}
 			return next;
 		}
-		catch (RuntimeException ex) {
-			logger.debug("Settling batch " + completer.batchId() + " of " + this.identity
-					+ " together with receiving the next one failed", ex);
+		catch (LeaseLostException ex) {
 			return null;
+		}
+		catch (RuntimeException ex) {
+			separate(completer.batchId(), ex);
+			return null;
+		}
+		catch (VirtualMachineError ex) {
+			// Perhaps the next page needs more memory than there is.
+			separate(completer.batchId(), ex);
+			try {
+				settle(completer::settleBatch, completer.batchId());
+			}
+			catch (RuntimeException failure) {
+				ex.addSuppressed(failure);
+			}
+			throw ex;
 		}
 		finally {
 			this.control.begin(LoopControl.Activity.IDLE);
 		}
+	}
+
+	private void separate(long batchId, Throwable failure) {
+		this.separateUntil = System.nanoTime() + SEPARATE.toNanos();
+		logger.warn("Settling batch " + batchId + " of " + this.identity
+				+ " together with receiving the next one failed; for " + SEPARATE.toSeconds()
+				+ " s they are done one after the other: " + failure);
 	}
 
 	private BatchEnd aborted(BatchEnd end, BatchCompleter completer) {

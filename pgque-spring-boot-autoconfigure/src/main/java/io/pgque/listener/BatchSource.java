@@ -53,6 +53,13 @@ interface BatchSource {
 	}
 
 	/**
+	 * Return a number that is another one each time that it becomes this one's turn.
+	 */
+	default long tenure() {
+		return 0;
+	}
+
+	/**
 	 * Return whether it is certainly still this one's turn, so that the next handler may
 	 * be called.
 	 */

@@ -156,6 +156,12 @@ final class ConsumerLease implements BatchSource {
 				this.properties.getPageBytes());
 	}
 
+	@Override
+	public long tenure() {
+		Long epoch = this.epoch;
+		return (epoch != null) ? epoch : -1;
+	}
+
 	private <T> @Nullable T asHolder(LongFunction<T> statement) {
 		Long epoch = this.epoch;
 		if (epoch == null) {

@@ -64,6 +64,11 @@ final class PollLoop {
 	private long nextSeen;
 
 	/**
+	 * The tenure of the source then: in another one the batch may be somebody else's.
+	 */
+	private long nextTenure;
+
+	/**
 	 * Create a loop.
 	 * @param source where batches come from
 	 * @param transaction what is around a batch
@@ -128,10 +133,6 @@ final class PollLoop {
 	 * @return whether to go on
 	 */
 	private boolean pass() {
-		if (!this.source.isHeld()) {
-			// The batch may be another's by now.
-			this.next = null;
-		}
 		long seen = (this.next != null) ? this.nextSeen : this.control.wakeups();
 		long turns = this.control.turns();
 		BatchTransaction.Received received;
@@ -208,13 +209,16 @@ final class PollLoop {
 			return null;
 		}
 		this.nextSeen = this.control.wakeups();
+		this.nextTenure = this.source.tenure();
 		return this.source.settleAndReceive(batchId);
 	}
 
 	private @Nullable Page receivePage() {
 		Runnable handBack = this.tick;
+		Page next = this.next;
+		this.next = null;
 		if (handBack == null) {
-			return (this.next != null) ? this.next : this.source.receive();
+			return (next != null && this.source.tenure() == this.nextTenure) ? next : this.source.receive();
 		}
 		TickedPage received = this.source.tickAndReceive();
 		if (received == null) {

@@ -32,8 +32,15 @@ public class MdcHandlingObserver implements HandlingObserver {
 	public Handling begin(String listenerId, List<? extends ReceivedMessage> messages, Purpose purpose) {
 		return this.guard.call(() -> {
 			Map<String, String> before = MDC.getCopyOfContextMap();
-			putKeys(listenerId, messages);
-			return new Restore(this.guard, before);
+			Restore restore = new Restore(this.guard, before);
+			try {
+				putKeys(listenerId, messages);
+			}
+			catch (RuntimeException | Error ex) {
+				restore.close();
+				throw ex;
+			}
+			return restore;
 		}, Handling.NONE);
 	}
 

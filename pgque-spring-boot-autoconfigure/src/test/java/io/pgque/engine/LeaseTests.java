@@ -213,6 +213,42 @@ class LeaseTests {
 		assertThat(Message.payloads(receive("i1", 1, 1))).containsExactly("1");
 	}
 
+	@Test
+	void restOfABatchIsSettledWithReceivingTheNextOne() {
+		acquire("i1");
+		this.calls.send(this.queue, "1");
+		this.calls.send(this.queue, "2");
+		this.calls.sendTicks(this.queue, "3", "4");
+		List<Message> first = receive("i1", 1, 3);
+		this.calls.row("select pgque.settle(?, ?, null, null, null, null)", first.get(0).batch(), first.get(1).id());
+		List<Message> rest = receive("i1", 1, 3);
+		assertThat(Message.payloads(rest)).containsExactly("3");
+		assertThat(Message.payloads(settleAndReceive(rest.get(0).batch(), "i1", 1))).containsExactly("4");
+	}
+
+	@Test
+	void batchesOfGroupsAndOfNobodyAreNotSettledSo() {
+		this.calls.sendTicks(this.queue, "1");
+		long batch = receiveUnleased().batch();
+		assertThat(
+				this.calls.error("select * from pgque.settle_and_receive_leased(?, null, 0, 10, 1000)", batch).state())
+			.isEqualTo(LOCK_NOT_AVAILABLE);
+		this.calls.settle(batch);
+		acquire("i1");
+		this.calls.row("select pgque.lease_release(?, 'c', 'i1', 1)", this.queue);
+		this.calls.row("select pgque.join_group(?, 'c', 'm', 'i1', interval '1 hour')", this.queue);
+		this.calls.sendTicks(this.queue, "2", "3");
+		long members = this.calls
+			.messages("select * from pgque.receive_coop_batch(?, 'c', 'm', 1, 1000, interval '1 hour')", this.queue)
+			.get(0)
+			.batch();
+		assertThat(settleAndReceiveError(members, 0).message()).contains("several share");
+	}
+
+	private Message receiveUnleased() {
+		return this.calls.messages("select * from pgque.receive_batch(?, 'c', 10, 1000)", this.queue).get(0);
+	}
+
 	private List<Message> settleAndReceive(long batch, String instance, long epoch) {
 		return this.calls.messages("select * from pgque.settle_and_receive_leased(?, ?, ?, 10, 1000)", batch, instance,
 				epoch);

@@ -129,6 +129,26 @@ class ContainerTickTests {
 	}
 
 	@Test
+	void batchIsSettledAloneWhenReceivingWithItFails() {
+		start("apart", (message) -> this.handled.add(message.payload()));
+		this.database.execute("alter function pgque.settle_and_receive_leased rename to gone");
+		try {
+			send("apart", "x");
+			await().until(() -> this.handled.equals(List.of("x")));
+			send("apart", "y");
+			await().until(() -> this.handled.equals(List.of("x", "y")));
+			await().until(() -> this.database.jdbc()
+				.queryForObject(
+						"select count(*) from pgque.subscription s join pgque.queue q on q.queue_id = s.sub_queue"
+								+ " where q.queue_name = 'apart' and s.sub_batch is null",
+						Integer.class) == 1);
+		}
+		finally {
+			this.database.execute("alter function pgque.gone rename to settle_and_receive_leased");
+		}
+	}
+
+	@Test
 	void tickIsNotPartOfTheHandlersTransaction() {
 		this.fixture.properties.setTransactional(true);
 		start("transactional", (message) -> this.handled.add(message.payload()));

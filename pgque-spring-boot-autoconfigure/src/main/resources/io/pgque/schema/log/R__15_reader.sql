@@ -19,8 +19,10 @@ set search_path = pg_catalog, pg_temp
 as $do$
 declare
     v_name    text := 'pgque_internal.event_' || i_queue_id;
+    -- A plan for any number of rows looks expensive: without these it would start workers and compile.
     v_options text := 'language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off'
-                      ' set plan_cache_mode = force_generic_plan as $reader$';
+                      ' set plan_cache_mode = force_generic_plan set max_parallel_workers_per_gather = 0 set jit = off'
+                      ' as $reader$';
     -- Only the columns that are wanted: taking a row apart costs more than finding it.
     v_window  text := 'select e.* from unnest(i_lo, i_hi) r (lo, hi) cross join lateral ('
                       'select %s from %s e where e.ev_txid >= r.lo and e.ev_txid < r.hi'

@@ -21,6 +21,18 @@ begin
 end
 $$;
 
+-- Same, for sessions that are in the middle of the first release's functions when it is upgraded.
+create or replace function pgque_internal.close_batch(i_batch pgque_internal.batch) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_open record := pgque_internal.find_open(i_batch.batch_id, false);
+begin
+    perform pgque_internal.close_batch(v_open.sub, v_open.cur);
+end
+$$;
+
 -- Ends a batch for finish_batch and ack.
 --   i_shared  whether it may be of a partitioned consumer
 create or replace function pgque_internal.finish_open(i_batch_id bigint, i_shared boolean) returns integer

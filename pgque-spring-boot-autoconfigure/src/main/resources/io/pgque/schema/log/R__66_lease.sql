@@ -257,9 +257,11 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_open record;
-    v_sub  pgque_internal.sub;
-    v_page text;
+    v_open     record;
+    v_sub      pgque_internal.sub;
+    v_queue    text;
+    v_consumer text;
+    v_page     text;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
     v_open := pgque_internal.find_open(i_batch_id, true);
@@ -268,14 +270,15 @@ begin
         raise exception 'batch not found: %', coalesce(i_batch_id::text, 'NULL')
             using hint = 'It was finished, or taken over by another owner.';
     end if;
+    if v_sub.sub_part is not null or v_sub.sub_role <> 'normal' then
+        raise exception 'batch % is of a consumer that several share: settle it, then receive', i_batch_id;
+    end if;
     if v_sub.sub_instance is distinct from i_instance or v_sub.sub_epoch is distinct from i_epoch then
-        perform pgque_internal.require_lease(v_sub, q.queue_name, c.co_name, i_instance, i_epoch)
+        select q.queue_name, c.co_name into v_queue, v_consumer
         from pgque.queue q, pgque.consumer c
         where q.queue_id = v_sub.sub_queue and c.co_id = v_sub.sub_consumer;
     end if;
-    if v_sub.sub_part is not null then
-        raise exception 'batch % is of a partitioned consumer: settle it, then receive', i_batch_id;
-    end if;
+    perform pgque_internal.require_lease(v_sub, v_queue, v_consumer, i_instance, i_epoch);
     v_page := pgque_internal.open_next(v_sub, v_open.cur, true, i_max_rows, i_max_bytes, null);
     if v_page is not null then
         return query execute v_page using i_max_rows, i_max_bytes;
@@ -291,7 +294,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if i_sub.sub_instance is distinct from i_instance or i_sub.sub_epoch is distinct from i_epoch then
+    if i_instance is null or i_sub.sub_instance is distinct from i_instance or i_sub.sub_epoch is distinct from i_epoch then
         raise exception 'lease of consumer % on % lost: instance % holds epoch %, not % with %', i_consumer, i_queue,
             coalesce(i_sub.sub_instance, 'NULL'), i_sub.sub_epoch, coalesce(i_instance, 'NULL'), coalesce(i_epoch::text, 'NULL')
             using errcode = 'lock_not_available', hint = 'Acquire it again with pgque.lease_acquire.';

@@ -50,4 +50,3 @@ comment on column pgque_internal.hold.hold_checked is
 -- They take other arguments now: the repeatable migrations create them anew.
 drop function if exists pgque_internal.open_merged(bigint, integer, bigint, bigint);
 drop function if exists pgque_internal.has_work(text, text);
-drop function if exists pgque_internal.close_batch(pgque_internal.batch);
