@@ -64,9 +64,16 @@ final class Nudges {
 	 * @param took how long the ticker was busy with it
 	 */
 	void ticked(String queue, long took) {
+		rest(queue, REST * took);
+	}
+
+	/**
+	 * Let a queue wait for its next tick, at least as long as from any tick to the next.
+	 */
+	void rest(String queue, long nanos) {
 		this.lock.lock();
 		try {
-			this.nextTicks.put(queue, System.nanoTime() + Math.max(this.minInterval, REST * took));
+			this.nextTicks.put(queue, System.nanoTime() + Math.max(this.minInterval, nanos));
 		}
 		finally {
 			this.lock.unlock();

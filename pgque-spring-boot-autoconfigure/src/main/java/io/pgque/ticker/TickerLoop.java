@@ -35,6 +35,12 @@ final class TickerLoop extends DutyLoop {
 	 */
 	private static final int IDLE_FACTOR = 3;
 
+	/**
+	 * How long commits to a queue that nobody reads wait for a tick: it only marks where
+	 * whoever subscribes next begins, but would take a sixth of a busy machine.
+	 */
+	private static final Duration UNREAD_REST = Duration.ofMillis(200);
+
 	private final PgqueClient client;
 
 	private final TickListener tickListener;
@@ -149,7 +155,12 @@ final class TickerLoop extends DutyLoop {
 	private void note(TickResult result, long took) {
 		switch (result.outcome()) {
 			case TICKED -> {
-				nudges().ticked(result.queue(), took);
+				if (result.isUnread()) {
+					nudges().rest(result.queue(), UNREAD_REST.toNanos());
+				}
+				else {
+					nudges().ticked(result.queue(), took);
+				}
 				if (result.tickId() != null) {
 					this.tickListener.ticked(result.queue(), result.tickId());
 				}

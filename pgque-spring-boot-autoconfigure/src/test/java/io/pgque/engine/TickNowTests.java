@@ -5,6 +5,7 @@ import java.sql.Statement;
 import java.util.Arrays;
 import java.util.List;
 
+import org.assertj.core.groups.Tuple;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
@@ -53,8 +54,8 @@ class TickNowTests {
 		for (String queue : List.of(first, second, notNamed)) {
 			this.engine.send(queue, "x");
 		}
-		assertThat(this.engine.rows(NAMED, names(first, second, idle)))
-			.containsExactlyInAnyOrder(tuple(first, 2L, "ticked", null), tuple(second, 2L, "ticked", null));
+		assertThat(this.engine.rows(NAMED, names(first, second, idle))).containsExactlyInAnyOrder(
+				tuple(first, 2L, "ticked", "no consumer"), tuple(second, 2L, "ticked", "no consumer"));
 		assertThat(this.engine.rows(NAMED, names(first, second, idle))).isEmpty();
 		assertThat(this.engine.newestTick(notNamed)).isEqualTo(1);
 	}
@@ -66,9 +67,24 @@ class TickNowTests {
 		this.engine.queue();
 		this.engine.send(first, "x");
 		this.engine.send(second, "x");
-		assertThat(this.engine.rows(ALL)).containsExactly(tuple(first, 2L, "ticked", null),
-				tuple(second, 2L, "ticked", null));
+		assertThat(this.engine.rows(ALL)).containsExactly(tuple(first, 2L, "ticked", "no consumer"),
+				tuple(second, 2L, "ticked", "no consumer"));
 		assertThat(this.engine.rows(ALL)).isEmpty();
+	}
+
+	@Test
+	void ticksTellWhetherAnybodyIsSubscribed() {
+		String read = this.engine.queue();
+		String unread = this.engine.queue();
+		this.database.query("select pgque.subscribe(?, 'reader')", read);
+		for (String statement : List.of(NAMED, ALL)) {
+			this.engine.send(read, "x");
+			this.engine.send(unread, "x");
+			List<Tuple> rows = statement.equals(NAMED) ? this.engine.rows(NAMED, names(read, unread))
+					: this.engine.rows(ALL);
+			assertThat(rows).extracting((row) -> row.toList().get(0), (row) -> row.toList().get(3))
+				.containsExactlyInAnyOrder(tuple(read, null), tuple(unread, "no consumer"));
+		}
 	}
 
 	@Test
@@ -128,7 +144,8 @@ class TickNowTests {
 		String queue = this.engine.queue();
 		this.engine.send(queue, "x");
 		assertThat(this.engine.rows(NAMED, names("nowhere", queue, "nowhere"))).containsExactlyInAnyOrder(
-				tuple(queue, 2L, "ticked", null), tuple("nowhere", null, "failed", "queue not found: nowhere"));
+				tuple(queue, 2L, "ticked", "no consumer"),
+				tuple("nowhere", null, "failed", "queue not found: nowhere"));
 	}
 
 	@Test
@@ -142,7 +159,8 @@ class TickNowTests {
 	void oneNameTwiceIsOneTick() {
 		String queue = this.engine.queue();
 		this.engine.send(queue, "x");
-		assertThat(this.engine.rows(NAMED, names(queue, queue))).containsExactly(tuple(queue, 2L, "ticked", null));
+		assertThat(this.engine.rows(NAMED, names(queue, queue)))
+			.containsExactly(tuple(queue, 2L, "ticked", "no consumer"));
 	}
 
 	@Test
@@ -155,10 +173,10 @@ class TickNowTests {
 			holder.run("select from pgque.queue where queue_name = '" + queue + "' for update");
 			assertThat(this.engine.rows(NAMED, names(queue))).containsExactly(tuple(queue, null, "busy", null));
 			assertThat(this.engine.rows(ALL)).containsExactlyInAnyOrder(tuple(queue, null, "busy", null),
-					tuple(other, 2L, "ticked", null));
+					tuple(other, 2L, "ticked", "no consumer"));
 			holder.connection().rollback();
 		}
-		assertThat(this.engine.rows(ALL)).containsExactly(tuple(queue, 2L, "ticked", null));
+		assertThat(this.engine.rows(ALL)).containsExactly(tuple(queue, 2L, "ticked", "no consumer"));
 	}
 
 	@Test

@@ -254,6 +254,24 @@ class PgqueTickerTests {
 	}
 
 	@Test
+	void ticksRarelyWhereNobodyIsSubscribed() {
+		String unread = this.queue + "-unread";
+		this.client.createQueue(unread);
+		start(settings(NEVER));
+		awaitFirstPass();
+		long start = System.nanoTime();
+		for (int i = 0; i < 300; i++) {
+			this.client.send(unread, "t", "x", EventExtras.NONE);
+			this.ticker.committed(Set.of(unread));
+		}
+		await().until(() -> this.database.value(Long.class, "select ev_new from pgque.get_queue_info(?)", unread) == 0);
+		long rests = Duration.ofNanos(System.nanoTime() - start).dividedBy(Duration.ofMillis(200));
+		assertThat(this.database.value(Long.class, "select last_tick_id from pgque.get_queue_info(?)", unread))
+			.as("the tick of the creation, that of the first commit, and one for each rest")
+			.isLessThanOrEqualTo(2 + rests + 1);
+	}
+
+	@Test
 	void sendsDelayedEvents() {
 		this.database.query("select pgque.send_after(?, 't', 'late'::text, interval '50 ms')", this.queue);
 		start(new TickerSettings(TickerMode.ALWAYS, Duration.ofMillis(20), true, Duration.ZERO, Duration.ofMillis(20),

@@ -210,6 +210,9 @@ begin
     tick_id := pgque_internal.take_tick(i_queue_id, i_seq, i_fresh, false);
     if tick_id is not null then
         outcome := 'ticked';
+        if not exists (select from pgque_internal.sub s where s.sub_queue = i_queue_id) then
+            detail := 'no consumer';
+        end if;
     end if;
 exception
     when others then
@@ -226,7 +229,7 @@ $$;
 --   tick_id     id of the tick
 --   outcome     'ticked', 'busy' (call again: another session works on it, and its snapshot may be older than
 --               your commit) or 'failed'
---   detail      why it failed
+--   detail      why it failed; of a queue that was ticked, 'no consumer' when none is subscribed
 create or replace function pgque.tick_now(i_queues text[])
 returns table (queue_name text, tick_id bigint, outcome text, detail text)
 language plpgsql security definer
