@@ -331,9 +331,7 @@ public final class PgqueClient {
 	 * settled, it has reached the disk with the batch.
 	 */
 	private String tickFrom(String function) {
-		String from = this.statements.isAlone()
-				? "pg_catalog.set_config('synchronous_commit', 'off', true), " + function : function;
-		return "select queue_name, tick_id, outcome, detail from " + from;
+		return "select queue_name, tick_id, outcome, detail from " + this.statements.fromAsynchronous(function);
 	}
 
 	/**

@@ -88,7 +88,8 @@ public final class SharingClient {
 	 */
 	public Page receiveLeased(String queue, String consumer, String instance, long epoch, int maxRows, long maxBytes) {
 		return this.statements.query(queue,
-				"select " + PgqueClient.EVENT_COLUMNS + " from pgque.receive_leased(?, ?, ?, ?, ?, ?)",
+				"select " + PgqueClient.EVENT_COLUMNS + " from "
+						+ this.statements.fromAsynchronous("pgque.receive_leased(?, ?, ?, ?, ?, ?)"),
 				(statement) -> bindLeased(statement, queue, consumer, instance, epoch, maxRows, maxBytes), Rows::page);
 	}
 
@@ -110,8 +111,8 @@ public final class SharingClient {
 	public TickedPage tickAndReceiveLeased(String queue, String consumer, String instance, long epoch, int maxRows,
 			long maxBytes) {
 		return this.statements.query(queue,
-				"select " + PgqueClient.EVENT_COLUMNS
-						+ ", tick_id from pgque.tick_and_receive_leased(?, ?, ?, ?, ?, ?)",
+				"select " + PgqueClient.EVENT_COLUMNS + ", tick_id from "
+						+ this.statements.fromAsynchronous("pgque.tick_and_receive_leased(?, ?, ?, ?, ?, ?)"),
 				(statement) -> bindLeased(statement, queue, consumer, instance, epoch, maxRows, maxBytes),
 				Rows::tickedPage);
 	}

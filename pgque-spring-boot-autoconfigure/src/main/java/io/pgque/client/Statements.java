@@ -62,6 +62,15 @@ final class Statements {
 				&& !TransactionSynchronizationManager.hasResource(this.dataSource);
 	}
 
+	/**
+	 * Call a function whose work needn't survive a crash that comes within the next
+	 * moments, unless the caller's own work is committed with it.
+	 * @return what to select from
+	 */
+	String fromAsynchronous(String function) {
+		return isAlone() ? "pg_catalog.set_config('synchronous_commit', 'off', true), " + function : function;
+	}
+
 	<T> T query(@Nullable String queue, String sql, Arguments arguments, Result<T> result) {
 		boolean callersBusiness = !isAlone();
 		Connection connection = DataSourceUtils.getConnection(this.dataSource);

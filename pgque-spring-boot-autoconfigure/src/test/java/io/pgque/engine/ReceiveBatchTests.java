@@ -1,8 +1,10 @@
 package io.pgque.engine;
 
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.LongStream;
 
 import org.assertj.core.groups.Tuple;
 import org.junit.jupiter.api.Test;
@@ -31,9 +33,12 @@ class ReceiveBatchTests {
 
 	private static final long MUCH = 1_000_000;
 
+	private final TestDatabase database;
+
 	private final Engine engine;
 
 	ReceiveBatchTests(TestDatabase database) {
+		this.database = database;
 		this.engine = new Engine(database);
 	}
 
@@ -158,6 +163,29 @@ class ReceiveBatchTests {
 		assertThat(this.engine.rows(PAGE, batch, 6, 3, MUCH)).containsExactly(tuple(7L, false));
 		assertThat(this.engine.rows(PAGE, batch, 7, 3, MUCH)).isEmpty();
 		assertThat(this.engine.rows(PAGE, batch, 1, 2, MUCH)).containsExactly(tuple(2L, true), tuple(3L, true));
+	}
+
+	/**
+	 * The sequence has moved by none, or by few, while a transaction with many was open.
+	 */
+	@ParameterizedTest
+	@CsvSource({ "99, 1000, 99", "100, 1000, 100", "101, 1000, 101", "300, 1000, 300", "300, 100, 100", "300, 50, 50",
+			"60, 50, 50" })
+	void batchHoldsMoreThanTheSequenceTells(int late, int maxRows, int size) throws SQLException {
+		String queue = this.engine.queue("c");
+		try (Session open = Session.transactional(this.database)) {
+			open.run("select pgque.send_batch('" + queue + "', 't', array_fill('late'::text, array[" + late + "]))");
+			this.engine.send(queue, "early");
+			this.engine.tick(queue);
+			assertThat(this.engine.rows(BATCH, queue, maxRows, MUCH)).containsExactly(tuple(late + 1L, false));
+			finish(queue);
+			open.connection().commit();
+		}
+		this.engine.tick(queue);
+		List<Tuple> rows = this.engine.rows(BATCH, queue, maxRows, MUCH);
+		assertThat(rows).extracting((row) -> row.toList().get(0))
+			.isEqualTo(LongStream.rangeClosed(1, size).boxed().toList());
+		assertThat(rows).last().isEqualTo(tuple((long) size, size < late));
 	}
 
 	@Test

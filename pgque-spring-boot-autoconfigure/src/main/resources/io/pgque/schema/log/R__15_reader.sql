@@ -10,7 +10,8 @@
 -- Makes the readers of a queue, or makes them anew:
 --   event_<id>_slots  slots with rows of some transactions, as of probe
 --   event_<id>_size   number of events of a batch and bytes of their data, up to i_max rows of a slot
---   event_<id>_rows   events of a batch, unordered
+--   event_<id>_few    events of a batch, unordered; NULL when there are more than i_max, or more than i_max_bytes of
+--                     data, and they are to be read by a query
 -- Parameters of all of them are the transactions, as of window_ranges; of the latter two the slots, the subscription,
 -- the id of the last event that is settled, and which slot of how many the consumer is, or NULL.
 create or replace function pgque_internal.write_readers(i_queue_id int4) returns void
@@ -23,33 +24,47 @@ declare
     v_options text := 'language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off'
                       ' set plan_cache_mode = force_generic_plan set max_parallel_workers_per_gather = 0 set jit = off'
                       ' as $reader$';
+    v_filter  text := ' and (e.ev_owner is null or e.ev_owner = i_owner) and (i_after is null or e.ev_id > i_after)'
+                      ' and (i_part is null or pgque.slot_of(e.ev_extra1, i_parts) = i_part)';
     -- Only the columns that are wanted: taking a row apart costs more than finding it.
     v_window  text := 'select e.* from unnest(i_lo, i_hi) r (lo, hi) cross join lateral ('
-                      'select %s from %s e where e.ev_txid >= r.lo and e.ev_txid < r.hi'
-                      ' and (e.ev_owner is null or e.ev_owner = i_owner) and (i_after is null or e.ev_id > i_after)'
-                      ' and (i_part is null or pgque.slot_of(e.ev_extra1, i_parts) = i_part) offset 0) e';
+                      'select %s from %s e where e.ev_txid >= r.lo and e.ev_txid < r.hi' || v_filter || ' offset 0) e';
+    -- Nearly always there is one range, and a join with it takes longer than the look.
+    v_range   text := 'select %s from %s e where e.ev_txid >= i_lo[1] and e.ev_txid < i_hi[1]' || v_filter;
     v_leaf    text;
     v_bit     int4 := 1;
     v_slots   text := '';
     v_size    text := '';
-    v_rows    text := '';
+    v_few     text := '';
 begin
     foreach v_leaf in array pgque_internal.leaves('pgque.event_' || i_queue_id) loop
         v_slots := v_slots || format($body$
-            perform from unnest(i_lo, i_hi) r (lo, hi) cross join lateral (
-                select from %s e where e.ev_txid >= r.lo and e.ev_txid < r.hi order by e.ev_txid limit 1) e limit 1;
+            if cardinality(i_lo) = 1 then
+                perform from %1$s e where e.ev_txid >= i_lo[1] and e.ev_txid < i_hi[1] order by e.ev_txid limit 1;
+            else
+                perform from unnest(i_lo, i_hi) r (lo, hi) cross join lateral (
+                    select from %1$s e where e.ev_txid >= r.lo and e.ev_txid < r.hi order by e.ev_txid limit 1) e limit 1;
+            end if;
             if found then
-                v_slots := v_slots | %s;
+                v_slots := v_slots | %2$s;
             end if;$body$, v_leaf, v_bit);
         v_size := v_size || format($body$
             if i_slots & %s <> 0 then
                 select n + count(*), bytes + coalesce(sum(e.length), 0) into n, bytes
                 from (%s limit i_max) e;
             end if;$body$, v_bit, format(v_window, 'octet_length(e.ev_data) as length', v_leaf));
-        v_rows := v_rows || format($body$
-            if i_slots & %s <> 0 then
-                return query %s;
-            end if;$body$, v_bit, format(v_window, 'e.*', v_leaf));
+        v_few := v_few || format($body$
+            if i_slots & %1$s <> 0 then
+                if cardinality(i_lo) = 1 then
+                    select array_agg(row(e.*)::pgque.event_template), coalesce(sum(octet_length(e.ev_data)), 0)
+                    into v_slot, v_length from (%2$s limit i_max + 1) e;
+                else
+                    select array_agg(row(e.*)::pgque.event_template), coalesce(sum(octet_length(e.ev_data)), 0)
+                    into v_slot, v_length from (%3$s limit i_max + 1) e;
+                end if;
+                v_events := v_events || v_slot;
+                v_bytes := v_bytes + v_length;
+            end if;$body$, v_bit, format(v_range, 'e.*', v_leaf), format(v_window, 'e.*', v_leaf));
         v_bit := v_bit * 2;
     end loop;
 
@@ -58,10 +73,15 @@ begin
     execute format('create or replace function %s_size(i_slots int4, i_lo xid8[], i_hi xid8[], i_owner int4,'
                    ' i_after bigint, i_part int4, i_parts int4, i_max bigint, out n bigint, out bytes bigint) %s'
                    ' begin n := 0; bytes := 0; %s end $reader$', v_name, v_options, v_size);
-    execute format('create or replace function %s_rows(i_slots int4, i_lo xid8[], i_hi xid8[], i_owner int4,'
-                   ' i_after bigint, i_part int4, i_parts int4) returns setof pgque.event_template %s'
-                   ' begin %s end $reader$', v_name, v_options, v_rows);
-    execute format('revoke all on function %1$s_slots, %1$s_size, %1$s_rows from public', v_name);
+    execute format('create or replace function %s_few(i_slots int4, i_lo xid8[], i_hi xid8[], i_owner int4,'
+                   ' i_after bigint, i_part int4, i_parts int4, i_max int4, i_max_bytes bigint)'
+                   ' returns pgque.event_template[] %s'
+                   ' declare v_events pgque.event_template[] := ''{}''; v_slot pgque.event_template[];'
+                   ' v_bytes bigint := 0; v_length bigint;'
+                   ' begin %s'
+                   ' if cardinality(v_events) > i_max or v_bytes >= i_max_bytes then return null; end if;'
+                   ' return v_events; end $reader$', v_name, v_options, v_few);
+    execute format('revoke all on function %1$s_slots, %1$s_size, %1$s_few from public', v_name);
 end
 $do$;
 
@@ -71,7 +91,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    execute format('drop function if exists %1$s_slots, %1$s_size, %1$s_rows', 'pgque_internal.event_' || i_queue_id);
+    execute format('drop function if exists %1$s_slots, %1$s_size, %1$s_few', 'pgque_internal.event_' || i_queue_id);
 end
 $$;
 

@@ -4,8 +4,20 @@
 --   * A consumer's position moves by appending a row; nothing is updated, so a held snapshot costs nothing.
 --   * Whoever moves a consumer holds the lock of its row; a transaction whose snapshot is older than the last
 --     move is refused with 40001 instead of moving the consumer back.
+--   * No batch id is given out twice, whatever is undone by a crash; so opening a batch need not reach the disk
+--     before the batch is handled.
 --   * Any number of sessions may subscribe and unsubscribe one name at once, without error or deadlock:
 --     unsubscribing leaves the consumer's name, and with it its dead letters, alone.
+
+-- Id for a batch. A crash, or a failover to a standby that lags, undoes what was committed last, and the sequence then
+-- gives its last values out again, while an instance may still hold the batches of them: the time in the lower bits
+-- makes ids differ then too, so that nobody settles the batch of another.
+create or replace function pgque_internal.next_batch_id() returns bigint
+language sql
+as $$
+    select (pg_catalog.nextval('pgque.batch_id_seq') << 20)
+           | (pg_catalog.date_part('microseconds', pg_catalog.clock_timestamp())::bigint & 1048575)
+$$;
 
 -- Appends a consumer's new position; the caller holds the lock of its row.
 --   i_sub  registration; i_seq  number of the position it starts from; the rest: the new position
@@ -52,11 +64,9 @@ as $$
 declare
     v_row pgque_internal.sub;
 begin
-    select s.* into v_row
-    from pgque.queue q
-    join pgque.consumer c on c.co_name = i_consumer
-    join pgque_internal.sub s on s.sub_queue = q.queue_id and s.sub_consumer = c.co_id
-    where q.queue_name = i_queue;
+    select s.* into v_row from pgque_internal.sub s
+    where s.sub_queue = (select q.queue_id from pgque.queue q where q.queue_name = i_queue)
+      and s.sub_consumer = (select c.co_id from pgque.consumer c where c.co_name = i_consumer);
     return v_row;
 end
 $$;

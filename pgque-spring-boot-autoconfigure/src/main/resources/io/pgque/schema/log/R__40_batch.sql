@@ -50,6 +50,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_batch pgque_internal.batch;
+    v_begin bigint;
+    v_end   bigint;
 begin
     v_batch.batch_id := i_cur.cur_batch;
     v_batch.sub_no := i_sub.sub_no;
@@ -72,12 +74,14 @@ begin
     from pgque.queue q join pgque.consumer o on o.co_id = v_batch.consumer_id
     where q.queue_id = i_sub.sub_queue;
 
-    select t.tick_snapshot into v_batch.prev_snapshot from pgque.tick t
+    select t.tick_snapshot, t.tick_event_seq into v_batch.prev_snapshot, v_begin from pgque.tick t
     where t.tick_queue = i_sub.sub_queue and t.tick_id = i_cur.cur_last_tick
     limit 1;
-    select t.tick_snapshot, t.tick_event_slots into v_batch.next_snapshot, v_batch.slots from pgque.tick t
+    select t.tick_snapshot, t.tick_event_slots, t.tick_event_seq into v_batch.next_snapshot, v_batch.slots, v_end
+    from pgque.tick t
     where t.tick_queue = i_sub.sub_queue and t.tick_id = i_cur.cur_next_tick
     limit 1;
+    v_batch.expected := v_end - v_begin;
     if i_cur.cur_next_tick > i_cur.cur_last_tick + 1 then
         select bit_or(t.tick_event_slots) into v_batch.slots from pgque.tick t
         where t.tick_queue = i_sub.sub_queue and t.tick_id > i_cur.cur_last_tick and t.tick_id <= i_cur.cur_next_tick;
@@ -273,7 +277,7 @@ begin
 
     batch_id := v_cursor.cur_batch;
     if batch_id is null then
-        batch_id := nextval('pgque.batch_id_seq');
+        batch_id := pgque_internal.next_batch_id();
         perform pgque_internal.append_cursor(v_sub.sub_no, v_cursor.cur_seq, v_prev.tick_id, v_next.tick_id, batch_id,
                                              v_cursor.cur_prefix);
     end if;
@@ -584,31 +588,39 @@ $$;
 
 -- Chooses the end of a batch that may cover many ticks: the last one that keeps the batch within the wanted
 -- number of events by the sequence, but at least the first tick that has events.
---   i_prev      tick to start after
+--   i_sub       consumer
+--   i_tick_id   tick to start after
 --   i_max_rows  wanted most events; also the most ticks looked at
 --   tick_id     end; NULL when there is no newer tick
 --   no_events   whether no tick up to the newest has events
--- Stable, so that both looks are at the same ticks.
+-- Stable, so that all looks are at the same ticks.
 create or replace function pgque_internal.merged_end_tick(
-    i_prev pgque.tick, i_max_rows integer, out tick_id bigint, out no_events boolean)
+    i_sub pgque_internal.sub, i_tick_id bigint, i_max_rows integer, out tick_id bigint, out no_events boolean)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    v_newest pgque.tick := pgque_internal.newest_tick(i_sub.sub_queue);
+    v_prev   pgque.tick;
     v_first  bigint;
-    v_newest pgque.tick;
     v_beyond bigint;
 begin
-    select t.tick_id into v_first from pgque.tick t
-    where t.tick_queue = i_prev.tick_queue and t.tick_id > i_prev.tick_id and t.tick_event_slots <> 0
-    order by t.tick_id limit 1;
-    no_events := not found;
-    v_newest := pgque_internal.newest_tick(i_prev.tick_queue);
-    if v_newest.tick_id <= i_prev.tick_id then
+    no_events := true;
+    if v_newest.tick_id <= i_tick_id then
         return;
     end if;
+    if v_newest.tick_id = i_tick_id + 1 then
+        tick_id := v_newest.tick_id;
+        no_events := v_newest.tick_event_slots = 0;
+        return;
+    end if;
+    v_prev := pgque_internal.tick_at(i_sub, i_tick_id);
+    select t.tick_id into v_first from pgque.tick t
+    where t.tick_queue = v_prev.tick_queue and t.tick_id > v_prev.tick_id and t.tick_event_slots <> 0
+    order by t.tick_id limit 1;
+    no_events := not found;
     if no_events or v_newest.tick_id = v_first
-       or (v_newest.tick_event_seq <= i_prev.tick_event_seq + i_max_rows and v_newest.tick_id < v_first + i_max_rows) then
+       or (v_newest.tick_event_seq <= v_prev.tick_event_seq + i_max_rows and v_newest.tick_id < v_first + i_max_rows) then
         tick_id := v_newest.tick_id;
         return;
     end if;
@@ -616,20 +628,20 @@ begin
     select t.tick_id into v_beyond
     from (
         select t.tick_id, t.tick_event_seq from pgque.tick t
-        where t.tick_queue = i_prev.tick_queue and t.tick_id > v_first
+        where t.tick_queue = v_prev.tick_queue and t.tick_id > v_first
         order by t.tick_id limit i_max_rows
     ) t
-    where t.tick_event_seq > i_prev.tick_event_seq + i_max_rows
+    where t.tick_event_seq > v_prev.tick_event_seq + i_max_rows
     order by t.tick_id limit 1;
     if v_beyond is not null then
         select t.tick_id into tick_id from pgque.tick t
-        where t.tick_queue = i_prev.tick_queue and t.tick_id >= v_first and t.tick_id < v_beyond
+        where t.tick_queue = v_prev.tick_queue and t.tick_id >= v_first and t.tick_id < v_beyond
         order by t.tick_id desc limit 1;
     else
         select max(t.tick_id) into tick_id
         from (
             select t.tick_id from pgque.tick t
-            where t.tick_queue = i_prev.tick_queue and t.tick_id >= v_first
+            where t.tick_queue = v_prev.tick_queue and t.tick_id >= v_first
             order by t.tick_id limit i_max_rows
         ) t;
     end if;
@@ -670,7 +682,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_sub  pgque_internal.sub;
-    v_page text;
+    v_page pgque_internal.page;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
     -- An idle consumer locks nothing, and so writes nothing.
@@ -683,8 +695,10 @@ begin
     end if;
     perform pgque_internal.refuse_shared(v_sub, i_queue, i_consumer);
     v_page := pgque_internal.open_merged(v_sub, i_max_rows, i_max_bytes, null);
-    if v_page is not null then
-        return query execute v_page using i_max_rows, i_max_bytes;
+    if v_page.events is not null then
+        return query select * from pgque_internal.page_rows(v_page);
+    elsif v_page.query is not null then
+        return query execute v_page.query using i_max_rows, i_max_bytes;
     end if;
 end
 $$;
@@ -692,10 +706,10 @@ $$;
 -- Opens the next batch of a consumer whose row is locked; see receive_batch.
 --   i_sub        consumer
 --   i_last_tick  tick not to go beyond; NULL: none
---   result       query for its first page, with parameters as of page_query; NULL: nothing to do
+--   result       its first page, as of first_page; NULL: nothing to do
 create or replace function pgque_internal.open_merged(
     i_sub pgque_internal.sub, i_max_rows integer, i_max_bytes bigint, i_last_tick bigint)
-returns text
+returns pgque_internal.page
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -711,7 +725,7 @@ $$;
 create or replace function pgque_internal.open_next(
     i_sub pgque_internal.sub, i_cur pgque_internal.cursor, i_settle boolean, i_max_rows integer, i_max_bytes bigint,
     i_last_tick bigint)
-returns text
+returns pgque_internal.page
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -720,7 +734,7 @@ declare
     v_done   boolean := i_settle;
     v_end    record;
     v_tick   bigint;
-    v_page   text;
+    v_page   pgque_internal.page;
 begin
     loop
         if v_done then
@@ -731,7 +745,7 @@ begin
         end if;
         if v_cursor.cur_batch is null then
             if v_cursor.cur_next_tick is null then
-                v_end := pgque_internal.merged_end_tick(pgque_internal.tick_at(i_sub, v_cursor.cur_last_tick), i_max_rows);
+                v_end := pgque_internal.merged_end_tick(i_sub, v_cursor.cur_last_tick, i_max_rows);
                 v_tick := least(v_end.tick_id, i_last_tick);
                 if v_end.tick_id is null or v_tick <= v_cursor.cur_last_tick then
                     v_tick := v_cursor.cur_last_tick;
@@ -745,14 +759,14 @@ begin
                 end if;
                 v_cursor.cur_next_tick := v_tick;
             end if;
-            v_cursor.cur_batch := nextval('pgque.batch_id_seq');
+            v_cursor.cur_batch := pgque_internal.next_batch_id();
             perform pgque_internal.append_cursor(i_sub.sub_no, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick,
                                                  v_cursor.cur_batch, v_cursor.cur_prefix);
             v_cursor.cur_seq := v_cursor.cur_seq + 1;
         end if;
-        v_page := pgque_internal.first_page_query(
+        v_page := pgque_internal.first_page(
             pgque_internal.require_ticks(pgque_internal.batch_of(i_sub, v_cursor)), i_max_rows, i_max_bytes);
-        if v_page is not null then
+        if v_page.batch_id is not null then
             return v_page;
         end if;
         -- Redeliveries to others, keys of other slots, or ticks made by hand: nothing of it is for this one.

@@ -43,43 +43,67 @@ begin
 end
 $$;
 
--- Query for the first page of an open batch, after a look at what the batch holds: one that fits into the page is
--- read without counting its rows one by one, which costs more than reading them.
---   i_max_rows, i_max_bytes  of the page, and the query's parameters
---   result                   NULL: the batch holds nothing for its consumer
-create or replace function pgque_internal.first_page_query(i_batch pgque_internal.batch, i_max_rows integer, i_max_bytes bigint)
-returns text
+-- First page of an open batch. What is likely to be small is read at once. For the rest, a look at what the batch holds
+-- comes first: one that fits into the page is read without counting its rows one by one, which costs more than reading
+-- them.
+--   i_max_rows, i_max_bytes  of the page
+--   result                   the page, its query with parameters as of page_query; NULL: the batch holds nothing for its
+--                            consumer
+create or replace function pgque_internal.first_page(i_batch pgque_internal.batch, i_max_rows integer, i_max_bytes bigint)
+returns pgque_internal.page
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_window record;
+    v_few    constant int4 := least(i_max_rows, 100);
     v_read   text := 'pgque_internal' || substr(i_batch.queue_prefix, 6);
+    v_window record;
     v_rows   bigint;
     v_bytes  bigint;
-    v_events text;
+    v_page   pgque_internal.page;
 begin
+    v_page.batch_id := i_batch.batch_id;
     v_window := pgque_internal.window_ranges(i_batch.prev_snapshot, i_batch.next_snapshot);
+    if i_batch.expected <= v_few then
+        execute 'select ' || v_read || '_few($1, $2, $3, $4, $5, $6, $7, $8, $9)' into v_page.events
+        using i_batch.slots, v_window.lo, v_window.hi, i_batch.sub_id, i_batch.prefix, i_batch.part, i_batch.parts,
+              v_few, i_max_bytes;
+        if cardinality(v_page.events) = 0 then
+            return null;
+        end if;
+        if v_page.events is not null then
+            return v_page;
+        end if;
+    end if;
     execute 'select s.n, s.bytes from ' || v_read || '_size($1, $2, $3, $4, $5, $6, $7, $8) s' into v_rows, v_bytes
     using i_batch.slots, v_window.lo, v_window.hi, i_batch.sub_id, i_batch.prefix, i_batch.part, i_batch.parts,
           i_max_rows::bigint + 1;
     if v_rows = 0 then
         return null;
     end if;
-    if v_rows <= least(i_max_rows, 100) and v_bytes < i_max_bytes then
-        -- For so few, planning takes longer than what the reader costs more.
-        v_events := format('%s_rows(%s, %L, %L, %s, %L, %L, %L)', v_read, i_batch.slots, v_window.lo, v_window.hi,
-                           i_batch.sub_id, i_batch.prefix, i_batch.part, i_batch.parts);
+    v_page.query := pgque_internal.batch_query(i_batch, null);
+    if v_rows > i_max_rows or v_bytes >= i_max_bytes then
+        v_page.query := pgque_internal.page_query(i_batch.batch_id, v_page.query);
     else
-        v_events := pgque_internal.batch_query(i_batch, null);
-        if v_rows > i_max_rows or v_bytes >= i_max_bytes then
-            return pgque_internal.page_query(i_batch.batch_id, v_events);
-        end if;
-        v_events := '(' || v_events || ')';
+        v_page.query := format('select ev_id, %s::bigint, ev_type, ev_data, ev_retry, ev_time,'
+                               ' ev_extra1, ev_extra2, ev_extra3, ev_extra4, false from (%s) e order by ev_id',
+                               i_batch.batch_id, v_page.query);
     end if;
-    return format('select ev_id, %s::bigint, ev_type, ev_data, ev_retry, ev_time, ev_extra1, ev_extra2, ev_extra3, ev_extra4, false'
-                  ' from %s e order by ev_id', i_batch.batch_id, v_events);
+    return v_page;
 end
+$$;
+
+-- Rows of a page whose events were read at once. Without settings of its own, so that it becomes a part of the statement
+-- that calls it.
+create or replace function pgque_internal.page_rows(i_page pgque_internal.page)
+returns table (msg_id bigint, batch_id bigint, type text, payload text, retry_count int4, created_at timestamptz,
+               extra1 text, extra2 text, extra3 text, extra4 text, more boolean)
+language sql stable
+as $$
+    select e.ev_id, (i_page).batch_id, e.ev_type, e.ev_data, e.ev_retry, e.ev_time,
+           e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4, false
+    from pg_catalog.unnest((i_page).events) e
+    order by e.ev_id
 $$;
 
 -- Refuses a page without room for a row.

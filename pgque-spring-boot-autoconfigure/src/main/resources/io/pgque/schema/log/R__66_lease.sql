@@ -37,7 +37,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_id bigint := nextval('pgque.batch_id_seq');
+    v_id bigint := pgque_internal.next_batch_id();
 begin
     update pgque.retry_queue r set ev_batch = v_id where r.ev_owner = i_sub_id and r.ev_batch = i_batch;
     return v_id;
@@ -180,7 +180,7 @@ as $$
 declare
     v_sub       pgque_internal.sub;
     v_last_tick bigint;
-    v_page      text;
+    v_page      pgque_internal.page;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
     v_sub := pgque_internal.find_sub(i_queue, i_consumer);
@@ -194,8 +194,10 @@ begin
     v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
     perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
     v_page := pgque_internal.open_merged(v_sub, i_max_rows, i_max_bytes, v_last_tick);
-    if v_page is not null then
-        return query execute v_page using i_max_rows, i_max_bytes;
+    if v_page.events is not null then
+        return query select * from pgque_internal.page_rows(v_page);
+    elsif v_page.query is not null then
+        return query execute v_page.query using i_max_rows, i_max_bytes;
     end if;
 end
 $$;
@@ -218,7 +220,7 @@ declare
     v_sub     pgque_internal.sub := pgque_internal.find_sub(i_queue, i_consumer);
     v_seq     bigint;
     v_tick_id bigint;
-    v_page    text;
+    v_page    pgque_internal.page;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
     perform pgque_internal.require_read_committed('tick_and_receive_leased');
@@ -240,8 +242,11 @@ begin
     end if;
     perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
     v_page := pgque_internal.open_merged(v_sub, i_max_rows, i_max_bytes, null);
-    if v_page is not null then
-        return query execute format('select p.*, %L::bigint from (%s) p', v_tick_id, v_page) using i_max_rows, i_max_bytes;
+    if v_page.events is not null then
+        return query select p.*, v_tick_id from pgque_internal.page_rows(v_page) p;
+    elsif v_page.query is not null then
+        return query execute format('select p.*, %L::bigint from (%s) p', v_tick_id, v_page.query)
+            using i_max_rows, i_max_bytes;
     end if;
 end
 $$;
@@ -261,7 +266,7 @@ declare
     v_sub      pgque_internal.sub;
     v_queue    text;
     v_consumer text;
-    v_page     text;
+    v_page     pgque_internal.page;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
     v_open := pgque_internal.find_open(i_batch_id, true);
@@ -280,8 +285,10 @@ begin
     end if;
     perform pgque_internal.require_lease(v_sub, v_queue, v_consumer, i_instance, i_epoch);
     v_page := pgque_internal.open_next(v_sub, v_open.cur, true, i_max_rows, i_max_bytes, null);
-    if v_page is not null then
-        return query execute v_page using i_max_rows, i_max_bytes;
+    if v_page.events is not null then
+        return query select * from pgque_internal.page_rows(v_page);
+    elsif v_page.query is not null then
+        return query execute v_page.query using i_max_rows, i_max_bytes;
     end if;
 end
 $$;

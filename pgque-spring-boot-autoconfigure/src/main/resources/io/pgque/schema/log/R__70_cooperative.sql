@@ -186,7 +186,7 @@ begin
     v_cursor := pgque_internal.newest_cursor(v_member.sub_no);
     if v_cursor.cur_next_tick is not null then
         perform pgque_internal.append_cursor(v_member.sub_no, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick,
-                                             coalesce(v_cursor.cur_batch, nextval('pgque.batch_id_seq')), v_cursor.cur_prefix);
+                                             coalesce(v_cursor.cur_batch, pgque_internal.next_batch_id()), v_cursor.cur_prefix);
         return v_member.sub_no;
     end if;
 
@@ -221,7 +221,7 @@ begin
         v_end := (pgque_internal.end_tick(pgque_internal.tick_at(v_main, v_work.cur_last_tick), i_min_lag, i_min_count,
                                           i_min_interval)).tick_id;
     else
-        v_merged := pgque_internal.merged_end_tick(pgque_internal.tick_at(v_main, v_work.cur_last_tick), i_max_rows);
+        v_merged := pgque_internal.merged_end_tick(v_main, v_work.cur_last_tick, i_max_rows);
         v_end := v_merged.tick_id;
         if v_merged.no_events and v_end is not null then
             perform pgque_internal.append_cursor(v_main.sub_no, v_work.cur_seq, v_end, null, null, null);
@@ -233,7 +233,7 @@ begin
     end if;
     perform pgque_internal.append_cursor(v_main.sub_no, v_work.cur_seq, v_end, null, null, null);
     perform pgque_internal.append_cursor(v_member.sub_no, v_cursor.cur_seq, v_work.cur_last_tick, v_end,
-                                         nextval('pgque.batch_id_seq'), null);
+                                         pgque_internal.next_batch_id(), null);
     return v_member.sub_no;
 end
 $$;
@@ -321,7 +321,7 @@ declare
     v_no     bigint;
     v_sub    pgque_internal.sub;
     v_cursor pgque_internal.cursor;
-    v_page   text;
+    v_page   pgque_internal.page;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
     loop
@@ -331,10 +331,13 @@ begin
         end if;
         select * into v_sub from pgque_internal.sub s where s.sub_no = v_no;
         v_cursor := pgque_internal.newest_cursor(v_no);
-        v_page := pgque_internal.first_page_query(
+        v_page := pgque_internal.first_page(
             pgque_internal.require_ticks(pgque_internal.batch_of(v_sub, v_cursor)), i_max_rows, i_max_bytes);
-        if v_page is not null then
-            return query execute v_page using i_max_rows, i_max_bytes;
+        if v_page.events is not null then
+            return query select * from pgque_internal.page_rows(v_page);
+            return;
+        elsif v_page.query is not null then
+            return query execute v_page.query using i_max_rows, i_max_bytes;
             return;
         end if;
         perform pgque_internal.close_batch(v_sub, v_cursor);
@@ -373,7 +376,7 @@ begin
         end if;
         if v_cursor.cur_batch is null then
             perform pgque_internal.append_cursor(i_sub, v_cursor.cur_seq, v_cursor.cur_last_tick, v_cursor.cur_next_tick,
-                                                 nextval('pgque.batch_id_seq'), v_cursor.cur_prefix);
+                                                 pgque_internal.next_batch_id(), v_cursor.cur_prefix);
         end if;
         v_batch := pgque_internal.find_batch((pgque_internal.newest_cursor(i_sub)).cur_batch, false);
         execute format('select array_agg(ev_id) from (%s) e', pgque_internal.batch_query(v_batch, null)) into v_ids;

@@ -355,7 +355,7 @@ begin
             return null;
         end if;
     end if;
-    v_cursor.cur_batch := nextval('pgque.batch_id_seq');
+    v_cursor.cur_batch := pgque_internal.next_batch_id();
     perform pgque_internal.append_cursor(i_sub.sub_no, v_cursor.cur_seq, v_last, v_next, v_cursor.cur_batch,
                                          v_cursor.cur_prefix);
     return v_cursor.cur_batch;
