@@ -238,23 +238,31 @@ as $$
 #variable_conflict use_column
 declare
     v_fresh  boolean := pg_current_xact_id_if_assigned() is null;
-    v_ids    int4[];
-    v_names  text[];
-    v_seqs   bigint[];
-    v_served boolean[];
+    v_count  int4 := 0;
+    v_ids    int4[] := '{}';
+    v_names  text[] := '{}';
+    v_seqs   bigint[] := '{}';
+    v_queue  record;
     v_result record;
 begin
     perform pgque_internal.require_read_committed('tick_now');
-    select array_agg(q.queue_id), array_agg(q.queue_name),
-           array_agg(coalesce(pg_sequence_last_value(q.queue_sequence), 0)),
-           array_agg(not q.queue_ticker_paused and not q.queue_external_ticker)
-    into v_ids, v_names, v_seqs, v_served
-    from pgque.queue q
-    where q.queue_name = any (i_queues);
+    -- All sequences are read before the first queue gives this transaction an id.
+    for v_queue in
+        select q.queue_id, q.queue_name, coalesce(pg_sequence_last_value(q.queue_sequence), 0) as seq,
+               not q.queue_ticker_paused and not q.queue_external_ticker as served
+        from pgque.queue q
+        where q.queue_name = any (i_queues)
+    loop
+        v_count := v_count + 1;
+        if v_queue.served then
+            v_ids := v_ids || v_queue.queue_id;
+            v_names := v_names || v_queue.queue_name;
+            v_seqs := v_seqs || v_queue.seq;
+        end if;
+    end loop;
 
-    for i in 1 .. coalesce(cardinality(v_ids), 0) loop
-        continue when not v_served[i];
-        select * into v_result from pgque_internal.tick_if_new(v_ids[i], v_seqs[i], v_fresh);
+    for i in 1 .. cardinality(v_ids) loop
+        v_result := pgque_internal.tick_if_new(v_ids[i], v_seqs[i], v_fresh);
         if v_result.outcome is not null then
             queue_name := v_names[i];
             tick_id := v_result.tick_id;
@@ -263,7 +271,7 @@ begin
             return next;
         end if;
     end loop;
-    if cardinality(v_ids) = cardinality(i_queues) then
+    if v_count = cardinality(i_queues) then
         return;
     end if;
     for queue_name in

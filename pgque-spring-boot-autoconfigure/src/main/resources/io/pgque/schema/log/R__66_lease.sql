@@ -191,7 +191,10 @@ begin
     if v_sub.sub_part is not null then
         v_last_tick := pgque_internal.slots_last_tick(v_sub);
     end if;
-    v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
+    v_sub := pgque_internal.lock_found(v_sub);
+    if v_sub.sub_no is null then
+        v_sub := pgque_internal.lock_sub(i_queue, i_consumer);
+    end if;
     perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
     v_page := pgque_internal.open_merged(v_sub, i_max_rows, i_max_bytes, v_last_tick);
     if v_page.events is not null then
