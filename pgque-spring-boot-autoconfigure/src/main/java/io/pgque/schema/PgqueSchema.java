@@ -32,7 +32,7 @@ public final class PgqueSchema {
 	 */
 	static final String DISTRIBUTION = "pgque-spring";
 
-	private static final Release INBOX_AND_HOLDS = Release.parse("0.2.0");
+	private static final Release INBOX_HOLDS_AND_PAGES = Release.parse("0.2.0");
 
 	private PgqueSchema() {
 	}
@@ -43,7 +43,7 @@ public final class PgqueSchema {
 	 */
 	static String lastMigration(Release release) {
 		// One line for each release that comes with new versioned migrations.
-		return (release.compareTo(INBOX_AND_HOLDS) < 0) ? "1" : "3";
+		return (release.compareTo(INBOX_HOLDS_AND_PAGES) < 0) ? "1" : "4";
 	}
 
 }

@@ -227,6 +227,44 @@ class ReceiveBatchTests {
 			.containsExactly(tuple(2L, false));
 	}
 
+	/**
+	 * Few but large: of what lies outside of the rows, no more is read than a page holds.
+	 */
+	@Test
+	void fewLargeEventsNeedNoMoreMemoryThanAPage() {
+		String queue = this.engine.queue("c");
+		this.engine.value(Long.class,
+				"select count(pgque.send(?, 't'::text, repeat('x', 40000000))) from generate_series(1, 30)", queue);
+		this.engine.tick(queue);
+		assertThat(this.engine.rows(BATCH, queue, 100, MUCH)).containsExactly(tuple(1L, true));
+	}
+
+	@ParameterizedTest
+	@CsvSource({ "type", "extra1", "extra4" })
+	void otherColumnsCountForWhatIsReadAtOnce(String column) {
+		String queue = this.engine.queue("c");
+		String arguments = switch (column) {
+			case "type" -> "repeat('x', 20000000), '', null, null, null, null";
+			case "extra1" -> "'t', '', repeat('x', 20000000), null, null, null";
+			default -> "'t', '', null, null, null, repeat('x', 20000000)";
+		};
+		this.engine.value(Long.class,
+				"select count(pgque.insert_event(?, " + arguments + ")) from generate_series(1, 60)", queue);
+		this.engine.tick(queue);
+		assertThat(
+				this.engine.value(Long.class, "select count(*) from pgque.receive_batch(?, 'c', 100, 1000000)", queue))
+			.isEqualTo(60);
+	}
+
+	@Test
+	void readersThatAreMissingAreMadeByTheMaintenance() {
+		String queue = queueWithTicks(1);
+		int id = this.engine.value(Integer.class, "select queue_id from pgque.queue where queue_name = ?", queue);
+		this.database.query("select pgque_internal.drop_readers(?)", id);
+		this.database.query("select pgque.maint_engine()");
+		assertThat(this.engine.rows(BATCH, queue, 10, MUCH)).containsExactly(tuple(1L, false));
+	}
+
 	@Test
 	void largeBatchIsReadInPagesWithoutLossOrRepetition() {
 		String queue = this.engine.queue("c");

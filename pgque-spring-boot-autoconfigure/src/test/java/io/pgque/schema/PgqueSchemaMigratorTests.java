@@ -102,7 +102,7 @@ class PgqueSchemaMigratorTests {
 	void installsWithItsHistoryInItsSchema(CapturedOutput output) {
 		migrator().migrate();
 		assertThat(version()).isEqualTo(PgqueSchema.RELEASE);
-		assertThat(history()).startsWith("1 SQL", "2 SQL", "3 SQL", "R SQL");
+		assertThat(history()).startsWith("1 SQL", "2 SQL", "3 SQL", "4 SQL", "R SQL");
 		assertThat(this.database.values(String.class,
 				"select tablename::text from pg_catalog.pg_tables where schemaname = 'public'"))
 			.isEmpty();
@@ -139,7 +139,7 @@ class PgqueSchemaMigratorTests {
 		migrator().migrate();
 		nextRelease().migrate();
 		assertThat(version()).isEqualTo("0.3.0");
-		assertThat(history()).contains("1 SQL", "2 SQL", "3 SQL", "4 SQL");
+		assertThat(history()).contains("1 SQL", "2 SQL", "3 SQL", "4 SQL", "5 SQL");
 		assertThat(output).contains("Upgraded schema pgque from release 0.2.0 to 0.3.0");
 	}
 
@@ -150,7 +150,7 @@ class PgqueSchemaMigratorTests {
 		migratorThatCannotMigrate().validate();
 		nextRelease().migrate();
 		assertThat(version()).isEqualTo("0.3.0");
-		assertThat(history()).startsWith("3 BASELINE", "4 SQL").doesNotContain("1 SQL");
+		assertThat(history()).startsWith("4 BASELINE", "5 SQL").doesNotContain("1 SQL");
 	}
 
 	@ParameterizedTest

@@ -10,8 +10,8 @@
 -- Makes the readers of a queue, or makes them anew:
 --   event_<id>_slots  slots with rows of some transactions, as of probe
 --   event_<id>_size   number of events of a batch and bytes of their data, up to i_max rows of a slot
---   event_<id>_few    events of a batch, unordered; NULL when there are more than i_max, or more than i_max_bytes of
---                     data, and they are to be read by a query
+--   event_<id>_few    events of a batch, unordered; NULL when there are more than i_max, or i_max_bytes of text or more,
+--                     and they are to be read by a query
 -- Parameters of all of them are the transactions, as of window_ranges; of the latter two the slots, the subscription,
 -- the id of the last event that is settled, and which slot of how many the consumer is, or NULL.
 create or replace function pgque_internal.write_readers(i_queue_id int4) returns void
@@ -20,10 +20,11 @@ set search_path = pg_catalog, pg_temp
 as $do$
 declare
     v_name    text := 'pgque_internal.event_' || i_queue_id;
-    -- A plan for any number of rows looks expensive: without these it would start workers and compile.
+    -- A plan for any number of rows looks expensive: without these it would start workers and compile. And it is to
+    -- stop with the rows that are wanted: a bitmap has all of the window first.
     v_options text := 'language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off'
-                      ' set plan_cache_mode = force_generic_plan set max_parallel_workers_per_gather = 0 set jit = off'
-                      ' as $reader$';
+                      ' set enable_bitmapscan = off set plan_cache_mode = force_generic_plan'
+                      ' set max_parallel_workers_per_gather = 0 set jit = off as $reader$';
     v_filter  text := ' and (e.ev_owner is null or e.ev_owner = i_owner) and (i_after is null or e.ev_id > i_after)'
                       ' and (i_part is null or pgque.slot_of(e.ev_extra1, i_parts) = i_part)';
     -- Only the columns that are wanted: taking a row apart costs more than finding it.
@@ -31,6 +32,17 @@ declare
                       'select %s from %s e where e.ev_txid >= r.lo and e.ev_txid < r.hi' || v_filter || ' offset 0) e';
     -- Nearly always there is one range, and a join with it takes longer than the look.
     v_range   text := 'select %s from %s e where e.ev_txid >= i_lo[1] and e.ev_txid < i_hi[1]' || v_filter;
+    -- Lengths of what lies outside of the row are known without reading it, and what is large stays there.
+    v_add     text := $body$
+                        i_max := i_max - 1;
+                        i_max_bytes := i_max_bytes - coalesce(octet_length(v_event.ev_data), 0)
+                            - coalesce(octet_length(v_event.ev_type), 0) - coalesce(octet_length(v_event.ev_extra1), 0)
+                            - coalesce(octet_length(v_event.ev_extra2), 0) - coalesce(octet_length(v_event.ev_extra3), 0)
+                            - coalesce(octet_length(v_event.ev_extra4), 0);
+                        if i_max < 0 or i_max_bytes <= 0 then
+                            return null;
+                        end if;
+                        v_events := v_events || v_event;$body$;
     v_leaf    text;
     v_bit     int4 := 1;
     v_slots   text := '';
@@ -56,15 +68,11 @@ begin
         v_few := v_few || format($body$
             if i_slots & %1$s <> 0 then
                 if cardinality(i_lo) = 1 then
-                    select array_agg(row(e.*)::pgque.event_template), coalesce(sum(octet_length(e.ev_data)), 0)
-                    into v_slot, v_length from (%2$s limit i_max + 1) e;
+                    for v_event in %2$s loop %4$s end loop;
                 else
-                    select array_agg(row(e.*)::pgque.event_template), coalesce(sum(octet_length(e.ev_data)), 0)
-                    into v_slot, v_length from (%3$s limit i_max + 1) e;
+                    for v_event in %3$s loop %4$s end loop;
                 end if;
-                v_events := v_events || v_slot;
-                v_bytes := v_bytes + v_length;
-            end if;$body$, v_bit, format(v_range, 'e.*', v_leaf), format(v_window, 'e.*', v_leaf));
+            end if;$body$, v_bit, format(v_range, 'e.*', v_leaf), format(v_window, 'e.*', v_leaf), v_add);
         v_bit := v_bit * 2;
     end loop;
 
@@ -76,11 +84,8 @@ begin
     execute format('create or replace function %s_few(i_slots int4, i_lo xid8[], i_hi xid8[], i_owner int4,'
                    ' i_after bigint, i_part int4, i_parts int4, i_max int4, i_max_bytes bigint)'
                    ' returns pgque.event_template[] %s'
-                   ' declare v_events pgque.event_template[] := ''{}''; v_slot pgque.event_template[];'
-                   ' v_bytes bigint := 0; v_length bigint;'
-                   ' begin %s'
-                   ' if cardinality(v_events) > i_max or v_bytes >= i_max_bytes then return null; end if;'
-                   ' return v_events; end $reader$', v_name, v_options, v_few);
+                   ' declare v_events pgque.event_template[] := ''{}''; v_event pgque.event_template;'
+                   ' begin %s return v_events; end $reader$', v_name, v_options, v_few);
     execute format('revoke all on function %1$s_slots, %1$s_size, %1$s_few from public', v_name);
 end
 $do$;
@@ -92,6 +97,21 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     execute format('drop function if exists %1$s_slots, %1$s_size, %1$s_few', 'pgque_internal.event_' || i_queue_id);
+end
+$$;
+
+-- Makes the readers of queues that have none: those which a session of the last release has made while another one
+-- upgraded the engine. A step of maint().
+--   result  0
+create or replace function pgque_internal.check_readers() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform pgque_internal.write_readers(q.queue_id)
+    from pgque.queue q
+    where to_regproc('pgque_internal.event_' || q.queue_id || '_few') is null;
+    return 0;
 end
 $$;
 

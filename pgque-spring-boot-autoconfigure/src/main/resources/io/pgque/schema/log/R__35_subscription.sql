@@ -4,19 +4,19 @@
 --   * A consumer's position moves by appending a row; nothing is updated, so a held snapshot costs nothing.
 --   * Whoever moves a consumer holds the lock of its row; a transaction whose snapshot is older than the last
 --     move is refused with 40001 instead of moving the consumer back.
---   * No batch id is given out twice, whatever is undone by a crash; so opening a batch need not reach the disk
---     before the batch is handled.
+--   * A batch id that a crash has undone is not given out again while anybody may hold that batch; so opening one
+--     need not reach the disk before it is handled.
 --   * Any number of sessions may subscribe and unsubscribe one name at once, without error or deadlock:
 --     unsubscribing leaves the consumer's name, and with it its dead letters, alone.
 
 -- Id for a batch. A crash, or a failover to a standby that lags, undoes what was committed last, and the sequence then
--- gives its last values out again, while an instance may still hold the batches of them: the time in the lower bits
--- makes ids differ then too, so that nobody settles the batch of another.
+-- gives its last values out again, while an instance may still hold the batches of them. The lower 20 bits of an id are
+-- the time in units of 1/128 s, which differ for two hours: nobody settles the batch of another.
 create or replace function pgque_internal.next_batch_id() returns bigint
 language sql
 as $$
     select (pg_catalog.nextval('pgque.batch_id_seq') << 20)
-           | (pg_catalog.date_part('microseconds', pg_catalog.clock_timestamp())::bigint & 1048575)
+           | ((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 128)::bigint & 1048575)
 $$;
 
 -- Appends a consumer's new position; the caller holds the lock of its row.

@@ -605,16 +605,16 @@ declare
     v_first  bigint;
     v_beyond bigint;
 begin
-    no_events := true;
-    if v_newest.tick_id <= i_tick_id then
-        return;
-    end if;
-    if v_newest.tick_id = i_tick_id + 1 then
+    if v_newest.tick_id = i_tick_id + 1 and v_newest.tick_event_slots <> 0 then
         tick_id := v_newest.tick_id;
-        no_events := v_newest.tick_event_slots = 0;
+        no_events := false;
         return;
     end if;
     v_prev := pgque_internal.tick_at(i_sub, i_tick_id);
+    if v_newest.tick_id <= i_tick_id then
+        no_events := true;
+        return;
+    end if;
     select t.tick_id into v_first from pgque.tick t
     where t.tick_queue = v_prev.tick_queue and t.tick_id > v_prev.tick_id and t.tick_event_slots <> 0
     order by t.tick_id limit 1;

@@ -56,6 +56,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_few    constant int4 := least(i_max_rows, 100);
+    v_small  constant bigint := least(i_max_bytes, 65536);
     v_read   text := 'pgque_internal' || substr(i_batch.queue_prefix, 6);
     v_window record;
     v_rows   bigint;
@@ -67,7 +68,7 @@ begin
     if i_batch.expected <= v_few then
         execute 'select ' || v_read || '_few($1, $2, $3, $4, $5, $6, $7, $8, $9)' into v_page.events
         using i_batch.slots, v_window.lo, v_window.hi, i_batch.sub_id, i_batch.prefix, i_batch.part, i_batch.parts,
-              v_few, i_max_bytes;
+              v_few, v_small;
         if cardinality(v_page.events) = 0 then
             return null;
         end if;

@@ -226,7 +226,7 @@ begin
           and o.func_name <> all (array['vacuum', 'pgque.maint_rotate_tables_step1', 'pgque.maint_rotate_tables_step2'])
         union all
         select 'pgque_internal.' || f, null, 1 + n::int4
-        from unnest(array['exchange_all_slots', 'drop_dead_leases', 'drop_consumers', 'drop_expired_keys', 'check_holds', 'turn_cursor_ring',
+        from unnest(array['check_readers', 'exchange_all_slots', 'drop_dead_leases', 'drop_consumers', 'drop_expired_keys', 'check_holds', 'turn_cursor_ring',
                           'turn_tick_ring']) with ordinality u (f, n)
         union all
         select o.func_name, o.func_arg, 10

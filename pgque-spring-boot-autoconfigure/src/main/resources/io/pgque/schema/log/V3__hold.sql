@@ -47,17 +47,7 @@ comment on column pgque_internal.hold.hold_place is
 comment on column pgque_internal.hold.hold_checked is
     'When the message was last known to come again; maint() looks after it when that is long ago.';
 
--- They take other arguments now the repeatable migrations create them anew.
+-- They take other arguments now: the repeatable migrations create them anew.
 drop function if exists pgque_internal.open_merged(bigint, integer, bigint, bigint);
 drop function if exists pgque_internal.has_work(text, text);
 drop function if exists pgque_internal.merged_end_tick(pgque.tick, integer);
-
-alter type pgque_internal.batch add attribute expected bigint;
-comment on column pgque_internal.batch.expected is 'Number of events by the sequence.';
-
--- First page of a batch: its events, when they are few, or else a query for them.
-create type pgque_internal.page as (
-    batch_id bigint,
-    events   pgque.event_template[],
-    query    text
-);
