@@ -78,7 +78,7 @@ class GrantTests {
 				R  event_retry get_queue_info get_consumer_info get_batch_info dlq_inspect dead_letters version
 				R  queue_stats consumer_stats consumer_backlog queue_health otel_metrics stuck_consumers in_flight throughput
 				R  error_rate inbox_add key_places settle_holding held_keys settle_and_receive_leased
-				W  send send_batch insert_event dlq_replay dlq_redeliver dlq_replay_all dlq_redeliver_all
+				W  send send_batch insert_event event_place dlq_replay dlq_redeliver dlq_replay_all dlq_redeliver_all
 				RW distribution release
 				A  insert_event_raw current_event_table get_batch_cursor batch_retry event_retry_raw batch_event_sql
 				A  batch_event_tables find_tick_helper create_queue drop_queue set_queue_config set_inbox_retention grant_perms _grant_perms_from
@@ -302,6 +302,63 @@ class GrantTests {
 		for (String table : new String[] { "pgque.event", events }) {
 			assertThat(this.writer.error("select * from " + table).state()).isEqualTo(DENIED);
 			assertThat(this.nobody.error("select * from " + table).state()).isEqualTo(DENIED);
+		}
+	}
+
+	@Test
+	void writersAppendToEventTablesAndForgeNothing() {
+		String own = this.admin.queue("c");
+		String table = "pgque.event_" + this.owner.idOf(own) + "_0";
+		assertThat(this.writer.row("select queue_id, slot from pgque.event_place(?)", own))
+			.isEqualTo(tuple(this.owner.idOf(own), 0));
+		assertThat(this.writer.value(Long.class,
+				"insert into " + table + " (ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4)"
+						+ " values ('t', 'x', 'a', 'b', 'c', 'd') returning ev_id"))
+			.isEqualTo(1);
+		for (String column : new String[] { "ev_id", "ev_time", "ev_txid", "ev_owner", "ev_retry", "ev_queue",
+				"ev_slot" }) {
+			assertThat(
+					this.writer.error("insert into " + table + " (ev_type, " + column + ") values ('t', null)").state())
+				.as(column)
+				.isEqualTo(DENIED);
+		}
+		for (String statement : new String[] { "select ev_data from " + table, "select ev_extra1 from " + table,
+				"insert into " + table + " (ev_data) values ('x') returning ev_data",
+				"update " + table + " set ev_data = 'y'", "delete from " + table, "truncate " + table,
+				"do 'begin lock table " + table + " in row exclusive mode; end'",
+				"insert into pgque.event_" + this.owner.idOf(own) + " (ev_data) values ('x')",
+				"insert into pgque.event (ev_data) values ('x')",
+				"select setval('pgque.event_" + this.owner.idOf(own) + "_id_seq', 1000)",
+				"select queue_data_pfx from pgque.queue" }) {
+			assertThat(this.writer.error(statement).state()).as(statement).isEqualTo(DENIED);
+		}
+		for (Engine other : new Engine[] { this.reader, this.nobody }) {
+			assertThat(other.error("insert into " + table + " (ev_type, ev_data) values ('t', 'x')").state())
+				.isEqualTo(DENIED);
+			assertThat(other.error("select pgque.event_place('q')").state()).isEqualTo(DENIED);
+		}
+		this.admin.tick(own);
+		assertThat(this.reader.drain(own, "c")).extracting(Message::id, Message::payload, Message::extra4)
+			.containsExactly(tuple(1L, "x", "d"));
+	}
+
+	@Test
+	void placeIsToldToWhoeverMayUseIt() {
+		String own = this.admin.queue("c");
+		assertThat(this.writer.row("select * from pgque.event_place('nowhere')")).isEqualTo(tuple(null, null));
+		assertThat(this.writer.row("select * from pgque.event_place(null)")).isEqualTo(tuple(null, null));
+		assertThat(this.admin.row("select slot from pgque.event_place(?)", own)).isEqualTo(tuple(0));
+		this.owner.update("update pgque.queue set queue_disable_insert = true where queue_name = ?", own);
+		assertThat(this.writer.row("select * from pgque.event_place(?)", own)).isEqualTo(tuple(null, null));
+		String table = "pgque.event_" + this.owner.idOf(own);
+		this.owner.update("update pgque.queue set queue_disable_insert = false where queue_name = ?", own);
+		for (String privilege : new String[] { "insert (ev_extra3) on " + table + "_0",
+				"select (ev_id) on " + table + "_0", "usage on sequence " + table + "_id_seq" }) {
+			this.owner.execute("revoke " + privilege + " from pgque_writer");
+			assertThat(this.writer.row("select * from pgque.event_place(?)", own)).as(privilege)
+				.isEqualTo(tuple(null, null));
+			this.owner.execute("grant " + privilege + " to pgque_writer");
+			assertThat(this.writer.row("select slot from pgque.event_place(?)", own)).isEqualTo(tuple(0));
 		}
 	}
 

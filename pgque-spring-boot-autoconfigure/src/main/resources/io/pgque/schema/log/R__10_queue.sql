@@ -5,6 +5,8 @@
 --   * Any number of sessions may create the same queue at the same time: one gets 1, the others 0.
 --   * Making or removing the tables of one queue never waits for, or blocks, senders of another: leaves are
 --     made on their own and attached; a drop that would have to wait leaves the tables to maint().
+--   * Whoever may send may append to an event table by an insert of his own. What he appends has the id, the
+--     transaction and the place that a send gives it: the columns that say so are not his to set.
 
 -- Splits a relation's name at its first dot and quotes both parts.
 --   i_name  name, schema-qualified or in schema public
@@ -155,6 +157,35 @@ begin
 end
 $$;
 
+-- Lets senders append to an event table by themselves; does nothing when they may already. Nobody else may use the
+-- table meanwhile: it is locked, or not there yet for others.
+--   i_queue_id, i_slot  queue and slot of its ring
+create or replace function pgque_internal.open_leaf(i_queue_id int4, i_slot int4) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_leaf     text := format('pgque.event_%s_%s', i_queue_id, i_slot);
+    v_sequence text := format('pgque.event_%s_id_seq', i_queue_id);
+begin
+    perform from pg_attribute a
+    join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+    where a.attrelid = v_leaf::regclass and a.attname = 'ev_id'
+      and pg_get_expr(d.adbin, d.adrelid) like '%pg_current_xact_id%';
+    if found then
+        return;
+    end if;
+    -- Column defaults run in the order of the columns, so that of ev_txid would be too late: the transaction needs
+    -- its id before the event draws its own.
+    execute format('alter table %s alter ev_id'
+                   ' set default nextval(case when pg_current_xact_id() is not null then %L::regclass end)',
+                   v_leaf, v_sequence);
+    execute format('grant insert (ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4), select (ev_id)'
+                   ' on table %s to pgque_writer', v_leaf);
+    execute format('grant usage on sequence %s to pgque_writer', v_sequence);
+end
+$$;
+
 -- Makes a queue.
 --   i_queue_name  name, at most 57 bytes, so that the channel 'pgque_' || name stays within 63
 --   result        1 when made, 0 when it was there
@@ -195,10 +226,11 @@ begin
     execute format('grant select, update on sequence %s_id_seq, %s_tick_seq to pgque_admin', v_prefix, v_prefix);
     execute format('create table %s (like pgque.event_template including defaults) partition by list (ev_slot)', v_prefix);
     foreach v_leaf in array pgque_internal.leaves(v_prefix) loop
-        -- Defaults of its own make a direct insert into current_event_table() right.
+        -- Defaults of its own make a direct insert right.
         execute format('create table %s (like pgque.event_template including defaults)', v_leaf);
-        execute format('alter table %s alter ev_id set default nextval(%L::regclass), alter ev_queue set default %s,'
-                       ' alter ev_slot set default %s', v_leaf, v_prefix || '_id_seq', v_id, v_slot);
+        execute format('alter table %s alter ev_queue set default %s, alter ev_slot set default %s',
+                       v_leaf, v_id, v_slot);
+        perform pgque_internal.open_leaf(v_id, v_slot);
         execute format('create index event_%s_%s_txid_idx on %s (ev_txid)', v_id, v_slot, v_leaf);
         execute format('alter table %s attach partition %s for values in (%s)', v_prefix, v_leaf, v_slot);
         v_slot := v_slot + 1;

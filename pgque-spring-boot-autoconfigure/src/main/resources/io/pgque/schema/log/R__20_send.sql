@@ -5,6 +5,8 @@
 --     that most sends go through have it in their own bodies: a nested call costs a send three per cent.
 --   * The transaction has its id before an event gets its own. A ticker that reads the event sequence before
 --     it gets its transaction id therefore knows that every event up to that value is of an older one.
+--   * A client that keeps prepared statements may do without these functions: event_place tells it where to append
+--     one event, and the condition that goes with it makes its insert as right as theirs.
 --   * A sender that picks a slot from a stale snapshot loses nothing: ticks look into every slot, and a slot
 --     is emptied only when nobody needs a row of it.
 
@@ -370,5 +372,44 @@ begin
         raise exception 'Writing to queue disabled: %', x_queue_name;
     end if;
     return v_queue.queue_data_pfx || '_' || v_queue.queue_cur_table;
+end
+$$;
+
+-- Where the caller may append one event by a statement of his own at the moment:
+--   insert into pgque.event_<queue_id>_<slot> (ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4)
+--   select … from pgque.queue q
+--   where q.queue_id = <queue_id> and q.queue_cur_table = <slot> and not q.queue_disable_insert
+--   returning ev_id
+-- When that inserts nothing, the place is none any more, and insert_event tells why or finds the next one. After the
+-- drop of the queue the table may be gone, too. It is worth it for a statement that is prepared once and run often.
+--   i_queue   queue
+--   queue_id  its id; NULL when there is no place: an unknown or disabled queue, one that this transaction has made
+--             or turned, a table of an earlier release, or privileges that the caller lacks
+--   slot      slot of its ring; NULL with it
+create or replace function pgque.event_place(i_queue text, out queue_id int4, out slot int4)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- With the rights of the caller, since it is he who appends; and an error would be one of his send.
+    if not (select bool_and(has_column_privilege('pgque.queue', c, 'select'))
+            from unnest(array['queue_id', 'queue_name', 'queue_cur_table', 'queue_disable_insert',
+                              'queue_switch_step1']) c) then
+        return;
+    end if;
+    select q.queue_id, q.queue_cur_table into queue_id, slot
+    from pgque.queue q
+    where q.queue_name = i_queue and not q.queue_disable_insert
+      and q.queue_switch_step1 is distinct from pg_current_xact_id_if_assigned()::text::bigint
+      and has_sequence_privilege(to_regclass(format('pgque.event_%s_id_seq', q.queue_id)), 'usage')
+      and exists (
+          select from pg_attribute a
+          join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+          where a.attrelid = to_regclass(format('pgque.event_%s_%s', q.queue_id, q.queue_cur_table))
+            and a.attname = 'ev_id'
+            and pg_get_expr(d.adbin, d.adrelid) like '%pg_current_xact_id%'
+            and has_column_privilege(a.attrelid, 'ev_id', 'select')
+            and (select bool_and(has_column_privilege(a.attrelid, c, 'insert'))
+                 from unnest(array['ev_type', 'ev_data', 'ev_extra1', 'ev_extra2', 'ev_extra3', 'ev_extra4']) c));
 end
 $$;

@@ -80,6 +80,8 @@ begin
     end if;
 
     execute format('truncate table %s', v_leaf);
+    -- Of a queue of an earlier release it isn't yet; that one now has the lock that takes.
+    perform pgque_internal.open_leaf(v_queue.queue_id, v_slot);
     update pgque.queue q
     set queue_first_tick = coalesce(v_first, q.queue_first_tick),
         queue_cur_table = v_slot,

@@ -4,7 +4,8 @@
 -- What this topic guarantees
 --   * PUBLIC holds nothing. Readers consume, writers send, administrators do both and run the engine; what is
 --     named for nobody below is for the owner alone.
---   * Payloads are readable by readers only.
+--   * Payloads are readable by readers only. Writers may append to event tables by themselves, but set none of the
+--     columns by which the engine finds and addresses an event.
 --   * Administrators may create functions in schema pgque (hooks); none of ours looks anything up there by an
 --     unqualified name, and everything internal is in a schema where they can create nothing. Of what is in there,
 --     writers may call the functions of the capture triggers, which run with the rights of whoever makes a change
@@ -59,6 +60,8 @@ grant usage on schema pgque_internal to pgque_writer;
 
 grant select on pgque.queue, pgque.consumer, pgque.tick, pgque.subscription, pgque.event_template, pgque.retry_queue,
     pgque.dead_letter, pgque.config, pgque.partition_consumer, pgque.partition_slot, pgque.partition_slot_status to pgque_reader;
+-- What the condition of an insert of a writer's own asks, and the look-up of its place.
+grant select (queue_id, queue_name, queue_cur_table, queue_disable_insert, queue_switch_step1) on pgque.queue to pgque_writer;
 grant update (queue_extra_maint, queue_max_retries) on pgque.queue to pgque_admin;
 
 grant execute on function
@@ -72,6 +75,7 @@ grant execute on function
     pgque.send_batch(text, text, text[]),
     pgque.insert_event(text, text, text),
     pgque.insert_event(text, text, text, text, text, text, text),
+    pgque.event_place(text),
     pgque.dlq_replay(bigint),
     pgque.dlq_redeliver(bigint),
     pgque.dlq_replay_all(text),
