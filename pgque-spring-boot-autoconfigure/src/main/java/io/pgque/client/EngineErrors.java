@@ -58,6 +58,28 @@ final class EngineErrors {
 		};
 	}
 
+	static boolean isTableMissing(RuntimeException failure) {
+		if (!(failure instanceof PgqueSchemaException && failure.getCause() instanceof DataAccessException cause)) {
+			return false;
+		}
+		SQLException sql = sqlException(cause);
+		return sql != null && "42P01".equals(sql.getSQLState());
+	}
+
+	/**
+	 * What the lack of a queue's event table means.
+	 */
+	static QueueNotFoundException queueGone(String queue, RuntimeException failure) {
+		return new QueueNotFoundException(queue,
+				"Queue '" + queue + "' does not exist, or was dropped and created again since the last send",
+				createQueue(queue) + "; where it exists again, repeat the transaction", failure);
+	}
+
+	private static String createQueue(String queue) {
+		return "Declare a PgqueQueue bean for it, listen to it with @PgqueListener, or run select pgque.create_queue('"
+				+ queue.replace("'", "''") + "')";
+	}
+
 	static boolean isDeadLetterMissing(PgqueException failure) {
 		return failure.getProblem().startsWith("dead letter entry not found");
 	}
@@ -78,9 +100,7 @@ final class EngineErrors {
 		if (queue != null) {
 			if (text.contains("queue not found") || text.contains("Queue not found")
 					|| text.contains("No such event queue") || text.contains("Event queue not created yet")) {
-				return new QueueNotFoundException(queue, "Queue '" + queue + "' does not exist",
-						"Declare a PgqueQueue bean for it, listen to it with @PgqueListener, or run select "
-								+ "pgque.create_queue('" + queue.replace("'", "''") + "')",
+				return new QueueNotFoundException(queue, "Queue '" + queue + "' does not exist", createQueue(queue),
 						failure);
 			}
 			if (text.contains("Not subscriber to queue")) {

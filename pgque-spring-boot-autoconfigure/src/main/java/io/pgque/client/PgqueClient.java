@@ -37,6 +37,8 @@ public final class PgqueClient {
 
 	private final Statements statements;
 
+	private final DirectSends sends;
+
 	/**
 	 * Creates a client.
 	 * @param dataSource leads to the database
@@ -54,6 +56,7 @@ public final class PgqueClient {
 	public PgqueClient(DataSource dataSource, @Nullable Duration timeout) {
 		Assert.notNull(dataSource, "dataSource must not be null");
 		this.statements = new Statements(dataSource, timeout);
+		this.sends = new DirectSends(this.statements);
 	}
 
 	/**
@@ -90,10 +93,7 @@ public final class PgqueClient {
 	 * @return the event id
 	 */
 	public long send(String queue, @Nullable String type, @Nullable String data, EventExtras extras) {
-		return call(queue, "select pgque.insert_event(?, ?, ?, ?, ?, ?, ?)", (statement) -> {
-			bindEvent(statement, queue, type, data);
-			extras.bind(statement, 4);
-		}, Rows::singleLong);
+		return this.sends.send(queue, type, data, extras);
 	}
 
 	/**
@@ -193,8 +193,8 @@ public final class PgqueClient {
 				}, Rows::singleLong);
 	}
 
-	private static void bindEvent(PreparedStatement statement, String queue, @Nullable String type,
-			@Nullable String data) throws SQLException {
+	static void bindEvent(PreparedStatement statement, String queue, @Nullable String type, @Nullable String data)
+			throws SQLException {
 		statement.setString(1, queue);
 		statement.setString(2, type);
 		statement.setString(3, data);

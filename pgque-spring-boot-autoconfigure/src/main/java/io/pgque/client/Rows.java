@@ -12,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Locale;
+import java.util.OptionalLong;
 
 import org.jspecify.annotations.Nullable;
 
@@ -26,6 +27,10 @@ final class Rows {
 
 	static Long singleLong(ResultSet rows) throws SQLException {
 		return only(rows).getLong(1);
+	}
+
+	static OptionalLong optionalLong(ResultSet rows) throws SQLException {
+		return rows.next() ? OptionalLong.of(rows.getLong(1)) : OptionalLong.empty();
 	}
 
 	static Integer singleInt(ResultSet rows) throws SQLException {

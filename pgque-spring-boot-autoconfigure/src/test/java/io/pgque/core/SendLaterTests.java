@@ -19,6 +19,7 @@ import io.pgque.client.EventRow;
 import io.pgque.client.PgqueClient;
 import io.pgque.support.converter.Jackson2MessageConverter;
 import io.pgque.testsupport.PgqueDatabase;
+import io.pgque.testsupport.StatementCounter;
 import io.pgque.testsupport.TestDatabase;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;

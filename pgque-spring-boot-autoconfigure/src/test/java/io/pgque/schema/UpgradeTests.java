@@ -22,6 +22,7 @@ import io.pgque.client.EventRow;
 import io.pgque.client.Nack;
 import io.pgque.client.Page;
 import io.pgque.client.PgqueClient;
+import io.pgque.testsupport.StatementCounter;
 import io.pgque.testsupport.TestDatabase;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -183,7 +184,7 @@ class UpgradeTests {
 				long begin = System.nanoTime();
 				assertThat(this.client.settle(receive("quick").batchId(), null, List.of()).settled()).isTrue();
 				assertThat(Duration.ofNanos(System.nanoTime() - begin)).isLessThan(Duration.ofSeconds(3));
-				this.client.send("q", "t", "z", EventExtras.NONE);
+				sendAsBefore("z");
 				this.client.tickAll();
 			}
 			assertThat(upgrade).isNotDone();
@@ -191,6 +192,47 @@ class UpgradeTests {
 		}
 		upgrade.join();
 		assertThat(this.client.version()).isEqualTo(PgqueSchema.RELEASE);
+	}
+
+	@ParameterizedTest
+	@MethodSource("releases")
+	void senderAppendsByItselfOnceItsTableIsNew(String release) {
+		install(release);
+		this.client.createQueue("q");
+		this.client.subscribe("q", "c");
+		sendAsBefore("before");
+		upgrade();
+		StatementCounter counter = new StatementCounter(this.database.dataSource());
+		for (int slot = 1; slot <= 3; slot++) {
+			assertThat(isAppended(counter)).isEqualTo(slot > 1);
+			sendAsBefore("of an instance of that release");
+			this.client.tickAll();
+			drain("c");
+			this.database.update("update pgque.queue set queue_switch_time = now() - interval '1 day'");
+			this.database.query("select pgque.maint_rotate_tables_step1('q')");
+			this.database.query("select pgque.maint_rotate_tables_step2()");
+			assertThat(this.database.value(Integer.class, "select queue_cur_table from pgque.queue"))
+				.isEqualTo(slot % 3);
+		}
+		assertThat(isAppended(counter)).isTrue();
+		this.client.tickAll();
+		assertThat(drain("c")).hasSize(2);
+	}
+
+	/**
+	 * Send twice with a new client.
+	 * @return whether it appended the second event without the engine's function
+	 */
+	private boolean isAppended(StatementCounter counter) {
+		PgqueClient sender = new PgqueClient(counter);
+		sender.send("q", "t", "x", EventExtras.NONE);
+		sender.send("q", "t", "y", EventExtras.NONE);
+		List<String> statements = counter.statements();
+		return statements.get(statements.size() - 1).startsWith("insert into pgque.event_");
+	}
+
+	private void sendAsBefore(String data) {
+		this.database.query("select pgque.insert_event('q', 't', ?, null, null, null, null)", data);
 	}
 
 	private void install(String release) {

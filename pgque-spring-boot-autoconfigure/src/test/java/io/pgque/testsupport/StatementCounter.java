@@ -1,4 +1,4 @@
-package io.pgque.core;
+package io.pgque.testsupport;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
@@ -14,15 +14,22 @@ import org.springframework.jdbc.datasource.DelegatingDataSource;
 /**
  * Notes the statements that are prepared on the connections of a data source.
  */
-final class StatementCounter extends DelegatingDataSource {
+public final class StatementCounter extends DelegatingDataSource {
 
 	private final List<String> statements = new CopyOnWriteArrayList<>();
 
-	StatementCounter(DataSource dataSource) {
+	/**
+	 * Creates a data source.
+	 * @param dataSource the one that it stands for
+	 */
+	public StatementCounter(DataSource dataSource) {
 		super(dataSource);
 	}
 
-	List<String> statements() {
+	/**
+	 * Return the statements so far, in their order.
+	 */
+	public List<String> statements() {
 		return this.statements;
 	}
 

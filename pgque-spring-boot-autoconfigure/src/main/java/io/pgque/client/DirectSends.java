@@ -1,0 +1,188 @@
+package io.pgque.client;
+
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.OptionalLong;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.function.LongSupplier;
+
+import org.jspecify.annotations.Nullable;
+import org.postgresql.PGConnection;
+import org.postgresql.jdbc.PreferQueryMode;
+
+/**
+ * Sends single events: by an insert into the table that a queue's events go to at the
+ * moment, which costs less than a call of the engine's function, or by the function where
+ * that table is not known or not the caller's to insert into.
+ *
+ * <p>
+ * The insert has a condition that makes it as right as the function: once events go
+ * elsewhere, or nowhere, it inserts nothing, and the function is asked.
+ */
+final class DirectSends {
+
+	private static final Duration ASK_AGAIN_AFTER = Duration.ofMinutes(1);
+
+	/**
+	 * Each place has statements of its own, and a connection keeps 256 of all kinds.
+	 */
+	private static final int MAX_PLACES = 64;
+
+	private static final String CALL = "select pgque.insert_event(?, ?, ?, ?, ?, ?, ?)";
+
+	private static final String CALL_AND_ASK = "select pgque.insert_event(?, ?, ?, ?, ?, ?, ?), p.queue_id, p.slot"
+			+ " from pgque.event_place(?) p";
+
+	private final Statements statements;
+
+	private final LongSupplier nanoTime;
+
+	private final ConcurrentMap<String, Place> places = new ConcurrentHashMap<>();
+
+	DirectSends(Statements statements) {
+		this(statements, System::nanoTime);
+	}
+
+	DirectSends(Statements statements, LongSupplier nanoTime) {
+		this.statements = statements;
+		this.nanoTime = nanoTime;
+	}
+
+	long send(String queue, @Nullable String type, @Nullable String data, EventExtras extras) {
+		Place place = this.places.get(queue);
+		if (place instanceof Table table) {
+			OptionalLong id = insert(table, queue, type, data, extras);
+			if (id.isPresent()) {
+				return id.getAsLong();
+			}
+			this.places.remove(queue, table);
+		}
+		else if (place instanceof Nowhere nowhere && this.nanoTime.getAsLong() - nowhere.askAgainAt() < 0) {
+			return call(queue, type, data, extras);
+		}
+		return callAndAsk(queue, type, data, extras);
+	}
+
+	/**
+	 * Insert the event, if its queue's events still go there.
+	 * @return the event id, none if nothing was inserted
+	 */
+	private OptionalLong insert(Table table, String queue, @Nullable String type, @Nullable String data,
+			EventExtras extras) {
+		boolean plain = extras.equals(EventExtras.NONE);
+		boolean alone = this.statements.isAlone();
+		try {
+			return this.statements.query(queue, plain ? table.insert() : table.insertWithExtras(), (statement) -> {
+				statement.setString(1, type);
+				statement.setString(2, data);
+				if (!plain) {
+					extras.bind(statement, 3);
+				}
+			}, Rows::optionalLong);
+		}
+		catch (RuntimeException ex) {
+			this.places.remove(queue, table);
+			if (!EngineErrors.isTableMissing(ex)) {
+				throw ex;
+			}
+			if (!alone) {
+				throw EngineErrors.queueGone(queue, ex);
+			}
+			// Nothing was spoilt but a transaction of its own: a queue of that name may
+			// be
+			// there again, and otherwise the function says that there is none.
+			return OptionalLong.empty();
+		}
+	}
+
+	private long call(String queue, @Nullable String type, @Nullable String data, EventExtras extras) {
+		return this.statements.query(queue, CALL, (statement) -> {
+			PgqueClient.bindEvent(statement, queue, type, data);
+			extras.bind(statement, 4);
+		}, Rows::singleLong);
+	}
+
+	/**
+	 * Call the function and learn, in the same round trip, where the next events go.
+	 */
+	private long callAndAsk(String queue, @Nullable String type, @Nullable String data, EventExtras extras) {
+		return this.statements.query(queue, CALL_AND_ASK, (statement) -> {
+			PgqueClient.bindEvent(statement, queue, type, data);
+			extras.bind(statement, 4);
+			statement.setString(8, queue);
+		}, (rows) -> {
+			long id = Rows.singleLong(rows);
+			this.places.put(queue, place(rows));
+			return id;
+		});
+	}
+
+	private Place place(ResultSet rows) throws SQLException {
+		int queueId = rows.getInt(2);
+		if (rows.wasNull() || this.places.size() >= MAX_PLACES
+				|| !keepsStatements(rows.getStatement().getConnection())) {
+			return new Nowhere(this.nanoTime.getAsLong() + ASK_AGAIN_AFTER.toNanos());
+		}
+		return Table.of(queueId, rows.getInt(3));
+	}
+
+	/**
+	 * Whether a statement is planned once for many executions. One that is planned each
+	 * time takes longer than the function, whose own statements are planned once.
+	 */
+	static boolean keepsStatements(Connection connection) {
+		try {
+			if (!connection.isWrapperFor(PGConnection.class)) {
+				return false;
+			}
+			PGConnection driver = connection.unwrap(PGConnection.class);
+			return driver.getPrepareThreshold() > 0 && driver.getPreferQueryMode() != PreferQueryMode.SIMPLE;
+		}
+		catch (SQLException ex) {
+			// Of a wrapper that doesn't show what it wraps; the event is sent already.
+			return false;
+		}
+	}
+
+	/**
+	 * Where the events of a queue are to be inserted.
+	 */
+	private sealed interface Place {
+
+	}
+
+	/**
+	 * Nowhere, for the time being.
+	 *
+	 * @param askAgainAt the time from which on the question is worth repeating, in
+	 * nanoseconds of the clock
+	 */
+	private record Nowhere(long askAgainAt) implements Place {
+
+	}
+
+	/**
+	 * Into a table.
+	 *
+	 * @param insert inserts an event without extra columns
+	 * @param insertWithExtras inserts an event with them
+	 */
+	private record Table(String insert, String insertWithExtras) implements Place {
+
+		static Table of(int queueId, int slot) {
+			return new Table(insert(queueId, slot, "", ""), insert(queueId, slot,
+					", ev_extra1, ev_extra2, ev_extra3, ev_extra4", ", ?::text, ?::text, ?::text, ?::text"));
+		}
+
+		private static String insert(int queueId, int slot, String columns, String values) {
+			return "insert into pgque.event_" + queueId + "_" + slot + " (ev_type, ev_data" + columns + ")"
+					+ " select ?::text, ?::text" + values + " from pgque.queue q where q.queue_id = " + queueId
+					+ " and q.queue_cur_table = " + slot + " and not q.queue_disable_insert returning ev_id";
+		}
+
+	}
+
+}
