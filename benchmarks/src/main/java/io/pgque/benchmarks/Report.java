@@ -16,6 +16,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
  */
 final class Report {
 
+	private static final String NO_TARGET = "-";
+
 	private final PrintStream out = System.out;
 
 	private final List<Figure> figures = new ArrayList<>();
@@ -28,7 +30,7 @@ final class Report {
 	 * @param baseline the value it is compared with; NaN if it stands alone
 	 * @param unit unit of both
 	 * @param figure the ratio, or our value if it stands alone
-	 * @param target what is to be reached
+	 * @param target what is to be reached, if anything
 	 * @param reached whether it was
 	 */
 	record Figure(String what, double ours, double baseline, String unit, double figure, String target,
@@ -50,6 +52,13 @@ final class Report {
 	}
 
 	/**
+	 * Add a duration that is compared, and has no target.
+	 */
+	void duration(String what, double ours, double baseline, String unit) {
+		add(new Figure(what, ours, baseline, unit, ours / baseline, NO_TARGET, true));
+	}
+
+	/**
 	 * Add a duration that has a limit of its own.
 	 */
 	void limit(String what, double ours, String unit, double atMost) {
@@ -62,8 +71,9 @@ final class Report {
 	}
 
 	private static String line(Figure figure) {
+		String verdict = figure.target().equals(NO_TARGET) ? "" : figure.reached() ? "reached" : "MISSED";
 		return "%-62s %12.2f %12.2f %-8s %8.2f  %-9s %s".formatted(figure.what(), figure.ours(), figure.baseline(),
-				figure.unit(), figure.figure(), figure.target(), figure.reached() ? "reached" : "MISSED");
+				figure.unit(), figure.figure(), figure.target(), verdict);
 	}
 
 	void print(String server) {

@@ -31,6 +31,8 @@ final class TransactionBenchmark implements Benchmark {
 
 	private static final String PLAIN = "insert into plain (ev_type, ev_data) values (?, ?)";
 
+	private static final String PLAIN_RETURNING = PLAIN + " returning ev_id";
+
 	@Override
 	public String name() {
 		return "transaction";
@@ -53,6 +55,10 @@ final class TransactionBenchmark implements Benchmark {
 						() -> service.statementMillis(commit, service::insert));
 				report.duration("send inside a transaction, synchronous_commit " + commit, times[0], times[1], "ms",
 						1.25);
+				times = Cells.medians(rounds, () -> service.statementMillis(commit, service::send),
+						() -> service.statementMillis(commit, service::insertOnly));
+				report.duration("send inside a transaction, id of the insert unread, commit " + commit, times[0],
+						times[1], "ms");
 			}
 		}
 		Database consumed = server.database();
@@ -126,6 +132,10 @@ final class TransactionBenchmark implements Benchmark {
 		}
 
 		private void insert() {
+			this.jdbc.queryForObject(PLAIN_RETURNING, Long.class, "t", "the payload of an event");
+		}
+
+		private void insertOnly() {
 			this.jdbc.update(PLAIN, "t", "the payload of an event");
 		}
 
