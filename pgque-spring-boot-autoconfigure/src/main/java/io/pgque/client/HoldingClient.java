@@ -44,7 +44,7 @@ public final class HoldingClient {
 	 * batch; what lies beyond comes again under a new batch id, not counted as failed
 	 * @param nacks the events that failed
 	 * @param held the ids of those that are held back: they come again with the one that
-	 * they wait for, not counted as failed
+	 * they wait for, or when those between are done, not counted as failed
 	 * @param placed the ids of the others that have a place; those that don't come again
 	 * lose it
 	 * @return what was done; events that are held back aren't among those retried

@@ -117,8 +117,8 @@ final class BatchCompleter {
 	}
 
 	/**
-	 * Hold a message back: it comes again with the one of its key that it waits for, and
-	 * that is no failure of it.
+	 * Hold a message back: it comes again, with the one of its key that it waits for at
+	 * the earliest, and that is no failure of it.
 	 */
 	void held(PgqueMessage message) {
 		this.held.add(message.id());

@@ -56,6 +56,9 @@ class KeyOrderPropertyTests {
 		this.fixture.properties.setFailureBrakeThreshold(0);
 		this.fixture.properties.setPollInterval(Duration.ofMillis(5));
 		this.fixture.properties.setFallbackPollInterval(Duration.ofMillis(5));
+		// So that some of these few are parked.
+		this.database.execute("create or replace function pgque_internal.hold_window() returns integer language sql"
+				+ " immutable parallel safe as 'select 3'");
 		this.database.execute("create table if not exists ended (no bigint generated always as identity, queue text,"
 				+ " id bigint)");
 	}

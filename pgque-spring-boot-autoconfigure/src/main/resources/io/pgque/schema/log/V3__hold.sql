@@ -36,6 +36,7 @@ create table pgque_internal.hold (
     hold_key     text not null,
     hold_place   bigint generated always as identity (sequence name pgque_internal.hold_place_seq),
     hold_checked timestamptz not null default pg_catalog.now(),
+    hold_delayed boolean not null,
     constraint hold_pkey primary key (hold_sub, hold_msg)
 );
 -- By the key's hash, since keys of any length must fit.
@@ -46,6 +47,8 @@ comment on column pgque_internal.hold.hold_place is
     'Order of the messages of a key. Not that of their ids: those of concurrent transactions commit in another.';
 comment on column pgque_internal.hold.hold_checked is
     'When the message was last known to come again; maint() looks after it when that is long ago.';
+comment on column pgque_internal.hold.hold_delayed is
+    'Whether it has failed, and comes again after its own delay; otherwise it was held back, and comes when the first does.';
 
 -- They take other arguments now: the repeatable migrations create them anew.
 drop function if exists pgque_internal.open_merged(bigint, integer, bigint, bigint);
