@@ -104,11 +104,7 @@ public final class PgqueClient {
 	 * @return the event ids, in the order of the payloads and ascending
 	 */
 	public List<Long> sendBatch(String queue, @Nullable String type, List<@Nullable String> payloads) {
-		return call(queue, "select pgque.send_batch(?, ?, ?)", (statement) -> {
-			statement.setString(1, queue);
-			statement.setString(2, type);
-			statement.setArray(3, statement.getConnection().createArrayOf("text", payloads.toArray()));
-		}, Rows::singleLongs);
+		return this.sends.sendBatch(queue, type, payloads);
 	}
 
 	/**

@@ -12,7 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Locale;
-import java.util.OptionalLong;
+import java.util.Optional;
 
 import org.jspecify.annotations.Nullable;
 
@@ -29,8 +29,16 @@ final class Rows {
 		return only(rows).getLong(1);
 	}
 
-	static OptionalLong optionalLong(ResultSet rows) throws SQLException {
-		return rows.next() ? OptionalLong.of(rows.getLong(1)) : OptionalLong.empty();
+	static Optional<Long> optionalLong(ResultSet rows) throws SQLException {
+		return rows.next() ? Optional.of(rows.getLong(1)) : Optional.empty();
+	}
+
+	static Optional<List<Long>> optionalLongs(ResultSet rows) throws SQLException {
+		List<Long> values = new ArrayList<>();
+		while (rows.next()) {
+			values.add(rows.getLong(1));
+		}
+		return values.isEmpty() ? Optional.empty() : Optional.of(values);
 	}
 
 	static Integer singleInt(ResultSet rows) throws SQLException {

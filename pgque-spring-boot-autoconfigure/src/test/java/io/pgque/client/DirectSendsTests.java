@@ -6,6 +6,7 @@ import java.sql.SQLException;
 import java.sql.SQLFeatureNotSupportedException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicLong;
@@ -79,6 +80,25 @@ class DirectSendsTests {
 		client.send(this.queue, "t", "a", EventExtras.NONE);
 		client.send(this.queue, "t", "b", EventExtras.NONE);
 		assertThat(ways()).containsExactly("ask", table(0));
+	}
+
+	@Test
+	void batchGoesWhereSingleEventsDo() {
+		PgqueClient client = new PgqueClient(this.dataSource);
+		this.admin.subscribe(this.queue, "c");
+		assertThat(client.sendBatch(this.queue, "t", List.of("a", "b"))).containsExactly(1L, 2L);
+		client.send(this.queue, "t", "c", EventExtras.NONE);
+		List<String> payloads = Arrays.asList("d", null, "{\"f\": \"g,h\"}", "");
+		assertThat(client.sendBatch(this.queue, "t", payloads)).containsExactly(4L, 5L, 6L, 7L);
+		assertThat(client.sendBatch(this.queue, "t", List.of())).isEmpty();
+		rotate();
+		assertThat(client.sendBatch(this.queue, "t", List.of("i"))).containsExactly(8L);
+		assertThat(client.sendBatch(this.queue, "t", List.of("j"))).containsExactly(9L);
+		assertThat(slots()).containsExactly(0, 0, 0, 0, 0, 0, 0, 1, 1);
+		assertThat(ways()).containsExactly("ask", table(0), table(0), "call", table(0), "ask", table(1));
+		this.admin.tickAll();
+		assertThat(this.admin.receiveBatch(this.queue, "c", 10, 1000).rows()).extracting(EventRow::data)
+			.containsExactly("a", "b", "c", "d", null, "{\"f\": \"g,h\"}", "", "i", "j");
 	}
 
 	@Test
