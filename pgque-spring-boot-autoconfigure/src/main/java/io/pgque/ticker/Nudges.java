@@ -41,8 +41,15 @@ final class Nudges {
 		long now = System.nanoTime();
 		this.lock.lock();
 		try {
-			queues.forEach((queue) -> this.wanted.putIfAbsent(queue, now));
-			this.changed.signal();
+			boolean more = false;
+			for (String queue : queues) {
+				more |= this.wanted.putIfAbsent(queue, now) == null;
+			}
+			if (more) {
+				// Otherwise the ticker waits for nothing later, and needn't be woken for
+				// each commit.
+				this.changed.signal();
+			}
 		}
 		finally {
 			this.lock.unlock();
