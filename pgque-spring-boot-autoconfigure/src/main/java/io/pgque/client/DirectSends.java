@@ -22,7 +22,8 @@ import org.postgresql.jdbc.PreferQueryMode;
  *
  * <p>
  * The insert has a condition that makes it as right as the function: once events go
- * elsewhere, or nowhere, it inserts nothing, and the function is asked.
+ * elsewhere, or nowhere, it inserts nothing, and the function is asked. The name is part
+ * of it, since another database may give the id to another queue.
  */
 final class DirectSends {
 
@@ -66,6 +67,7 @@ final class DirectSends {
 			if (!plain) {
 				extras.bind(statement, 3);
 			}
+			statement.setString(plain ? 3 : 7, queue);
 		}, Rows::optionalLong);
 		return send(queue, insert, new Call<>(SEND, (statement) -> {
 			PgqueClient.bindEvent(statement, queue, type, data);
@@ -89,6 +91,7 @@ final class DirectSends {
 		return send(queue, new Insert<>(Table::insertMany, (statement) -> {
 			statement.setString(1, type);
 			statement.setArray(2, statement.getConnection().createArrayOf("text", payloads.toArray()));
+			statement.setString(3, queue);
 		}, Rows::optionalLongs), call);
 	}
 
@@ -150,7 +153,7 @@ final class DirectSends {
 
 	private Place place(ResultSet rows) throws SQLException {
 		int queueId = rows.getInt(2);
-		if (rows.wasNull() || this.places.size() >= MAX_PLACES
+		if (rows.wasNull() || this.places.size() >= MAX_PLACES || this.statements.isRouting()
 				|| !keepsStatements(rows.getStatement().getConnection())) {
 			return new Nowhere(this.nanoTime.getAsLong() + ASK_AGAIN_AFTER.toNanos());
 		}
@@ -237,7 +240,8 @@ final class DirectSends {
 		private static String insert(int queueId, int slot, String columns, String values) {
 			return "insert into pgque.event_" + queueId + "_" + slot + " (ev_type, ev_data" + columns + ")"
 					+ " select ?::text, " + values + " from pgque.queue q where q.queue_id = " + queueId
-					+ " and q.queue_cur_table = " + slot + " and not q.queue_disable_insert returning ev_id";
+					+ " and q.queue_name = ? and q.queue_cur_table = " + slot
+					+ " and not q.queue_disable_insert returning ev_id";
 		}
 
 	}

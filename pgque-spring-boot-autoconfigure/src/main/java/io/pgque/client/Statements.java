@@ -14,6 +14,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.dao.DataAccessException;
 import org.springframework.jdbc.UncategorizedSQLException;
 import org.springframework.jdbc.datasource.DataSourceUtils;
+import org.springframework.jdbc.datasource.lookup.AbstractRoutingDataSource;
 import org.springframework.jdbc.support.SQLExceptionSubclassTranslator;
 import org.springframework.jdbc.support.SQLExceptionTranslator;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
@@ -52,6 +53,19 @@ final class Statements {
 	boolean isInTransaction() {
 		return TransactionSynchronizationManager.isActualTransactionActive()
 				&& TransactionSynchronizationManager.hasResource(this.dataSource);
+	}
+
+	/**
+	 * Whether connections lead to different databases, as far as the data source tells.
+	 */
+	boolean isRouting() {
+		try {
+			return this.dataSource.isWrapperFor(AbstractRoutingDataSource.class);
+		}
+		catch (SQLException ex) {
+			// It doesn't tell, so it may.
+			return true;
+		}
 	}
 
 	/**

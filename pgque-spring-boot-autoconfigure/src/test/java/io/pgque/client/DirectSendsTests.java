@@ -8,8 +8,12 @@ import java.sql.Statement;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+
+import javax.sql.DataSource;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.pgque.MissingPrivilegeException;
@@ -26,6 +30,8 @@ import org.postgresql.ds.PGSimpleDataSource;
 
 import org.springframework.dao.QueryTimeoutException;
 import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.datasource.DelegatingDataSource;
+import org.springframework.jdbc.datasource.lookup.AbstractRoutingDataSource;
 import org.springframework.jdbc.support.JdbcTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
@@ -222,6 +228,35 @@ class DirectSendsTests {
 		this.admin.createQueue(this.queue + "-new");
 		transaction().executeWithoutResult(
 				(status) -> assertThat(this.sends.send(this.queue + "-new", "t", "b", EventExtras.NONE)).isEqualTo(1));
+	}
+
+	@Test
+	void databasesBehindOneDataSourceAreToldApart() {
+		try (TestDatabase other = TestDatabase.migrated()) {
+			PgqueClient otherAdmin = new PgqueClient(other.dataSource());
+			for (int id = 1; id <= queueId(); id++) {
+				otherAdmin.createQueue("other-" + id);
+			}
+			otherAdmin.createQueue(this.queue);
+			StatementCounter first = new StatementCounter(this.database.dataSource());
+			StatementCounter second = new StatementCounter(other.dataSource());
+			AtomicInteger tenant = new AtomicInteger();
+			for (DataSource routing : List.of(new Routing(tenant, first, second), new Hidden(tenant, first, second))) {
+				PgqueClient client = new PgqueClient(routing);
+				for (int i = 0; i < 6; i++) {
+					tenant.set(i % 2);
+					client.send(this.queue, "t", "x", EventExtras.NONE);
+				}
+			}
+			assertThat(first.statements().get(0)).contains("event_place");
+			assertThat(first.statements().subList(1, 3)).as("it says that it leads to several")
+				.allMatch((sql) -> sql.contains("insert_event") && !sql.contains("event_place"));
+			String counts = "select count(*)::int from pgque.event e join pgque.queue q on q.queue_id = e.ev_queue"
+					+ " where q.queue_name = ?";
+			assertThat(this.database.value(Integer.class, counts, this.queue)).isEqualTo(6);
+			assertThat(other.value(Integer.class, counts, this.queue)).isEqualTo(6);
+			assertThat(other.value(Integer.class, "select count(*)::int from pgque.event")).isEqualTo(6);
+		}
 	}
 
 	@Test
@@ -428,6 +463,48 @@ class DirectSendsTests {
 			}
 			return sql.contains("pgque.event_place") ? "ask" : "call";
 		}).toList();
+	}
+
+	/**
+	 * Leads to the database of a tenant.
+	 */
+	private static final class Routing extends AbstractRoutingDataSource {
+
+		private final AtomicInteger tenant;
+
+		private Routing(AtomicInteger tenant, DataSource first, DataSource second) {
+			this.tenant = tenant;
+			setTargetDataSources(Map.of(0, first, 1, second));
+			afterPropertiesSet();
+		}
+
+		@Override
+		protected Object determineCurrentLookupKey() {
+			return this.tenant.get();
+		}
+
+	}
+
+	/**
+	 * Leads to the database of a tenant, and hides it.
+	 */
+	private static final class Hidden extends DelegatingDataSource {
+
+		private final AtomicInteger tenant;
+
+		private final List<DataSource> targets;
+
+		private Hidden(AtomicInteger tenant, DataSource... targets) {
+			super(targets[0]);
+			this.tenant = tenant;
+			this.targets = List.of(targets);
+		}
+
+		@Override
+		public Connection getConnection() throws SQLException {
+			return this.targets.get(this.tenant.get()).getConnection();
+		}
+
 	}
 
 	/**
