@@ -94,7 +94,7 @@ class UpgradeTests {
 		this.client.subscribe("q", "settled");
 		this.client.subscribe("q", "open");
 		this.client.subscribe("q", "late");
-		List<Long> ids = new ArrayList<>(this.client.sendBatch("q", "t", List.of("a", "b", "c", "d", "e")));
+		List<Long> ids = new ArrayList<>(sendAsBefore("a", "b", "c", "d", "e"));
 		this.client.tickAll();
 		long settled = receive("settled").batchId();
 		this.client.settle(settled, null,
@@ -102,7 +102,7 @@ class UpgradeTests {
 		long open = receive("open").batchId();
 		this.client.settle(open, ids.get(1), List.of());
 		open = receive("open").batchId();
-		ids.addAll(this.client.sendBatch("q", "t", List.of("not", "ticked")));
+		ids.addAll(sendAsBefore("not", "ticked"));
 		this.database.query("select pgque.send_after('q', 't', 'delayed', interval '1 millisecond')");
 		this.database.query("select pgque.send_idem('q', 't', 'once', 'key', interval '1 day')");
 		ids.add(ids.get(6) + 1);
@@ -127,6 +127,14 @@ class UpgradeTests {
 	}
 
 	/**
+	 * Send as applications of all releases can.
+	 */
+	private List<Long> sendAsBefore(String... payloads) {
+		return this.database.values(Long.class, "select unnest(pgque.send_batch('q', 't', ?::text[]))",
+				"{" + String.join(",", payloads) + "}");
+	}
+
+	/**
 	 * Other instances send and receive meanwhile.
 	 */
 	@ParameterizedTest
@@ -140,7 +148,7 @@ class UpgradeTests {
 		CompletableFuture<List<Long>> sender = CompletableFuture.supplyAsync(() -> {
 			List<Long> sent = new ArrayList<>();
 			while (!upgraded.get() || sent.size() < 100) {
-				sent.addAll(this.client.sendBatch("q", "t", List.of("x", "y")));
+				sent.addAll(sendAsBefore("x", "y"));
 			}
 			return sent;
 		}, THREADS);
@@ -170,7 +178,7 @@ class UpgradeTests {
 		this.client.createQueue("q");
 		this.client.subscribe("q", "slow");
 		this.client.subscribe("q", "quick");
-		this.client.sendBatch("q", "t", List.of("x", "y"));
+		sendAsBefore("x", "y");
 		this.client.tickAll();
 		CompletableFuture<Void> upgrade;
 		try (Connection slow = this.database.connect(); Statement statement = slow.createStatement()) {
