@@ -74,7 +74,8 @@ public final class SharingClient {
 
 	/**
 	 * Open the next batch as the holder of a lease, or the one that is open already, and
-	 * read its first page.
+	 * read its first page. Outside a transaction this doesn't wait for the disk: after a
+	 * crash the batch may not be open, and settling it does nothing.
 	 * @param queue the queue name
 	 * @param consumer the consumer name, or that of a slot of a partitioned one
 	 * @param instance the instance that holds the lease
@@ -94,8 +95,8 @@ public final class SharingClient {
 	}
 
 	/**
-	 * Tick the queue, then receive as {@link #receiveLeased} does, all in one statement.
-	 * The role needs the privilege to tick.
+	 * Tick the queue, then receive as {@link #receiveLeased} does, all in one statement,
+	 * which doesn't wait for the disk either. The role needs the privilege to tick.
 	 * @param queue the queue name
 	 * @param consumer the consumer name, or that of a slot of a partitioned one
 	 * @param instance the instance that holds the lease
