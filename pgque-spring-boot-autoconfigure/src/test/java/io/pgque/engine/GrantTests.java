@@ -192,6 +192,23 @@ class GrantTests {
 	}
 
 	@Test
+	void nothingRunsUnderTheSearchPathOfASession() {
+		// Both qualify all they call: one is to be inlined, the other commits.
+		assertThat(this.owner.values(String.class, """
+				select p.oid::regprocedure::text from pg_catalog.pg_proc p
+				where (p.pronamespace = 'pgque'::regnamespace or p.prorettype = 'trigger'::regtype)
+				  and p.pronamespace::regnamespace::text like 'pgque%'
+				  and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))
+				""")).containsExactlyInAnyOrder("pgque.slot_of(text,integer)", "pgque.ticker_loop()");
+		assertThat(this.owner.values(String.class, """
+				select p.proname from pg_catalog.pg_proc p, unnest(array['public', 'pgque_reader', 'pgque_writer', 'pgque_admin']) r
+				where p.pronamespace = 'pgque_internal'::regnamespace
+				  and has_function_privilege(r, p.oid, 'execute')
+				  and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))
+				""")).isEmpty();
+	}
+
+	@Test
 	void writersSendAndReadersConsume() {
 		String own = this.admin.queue();
 		assertThat(this.reader.subscribe(own, "c")).isEqualTo(1);

@@ -16,13 +16,12 @@
 -- the id of the last event that is settled, and which slot of how many the consumer is, or NULL.
 create or replace function pgque_internal.write_readers(i_queue_id int4) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $do$
 declare
     v_name    text := 'pgque_internal.event_' || i_queue_id;
     -- A plan for any number of rows looks expensive: without these it would start workers and compile. And it is to
     -- stop with the rows that are wanted: a bitmap has all of the window first.
-    v_options text := 'language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off'
+    v_options text := 'language plpgsql set enable_seqscan = off'
                       ' set enable_bitmapscan = off set plan_cache_mode = force_generic_plan'
                       ' set max_parallel_workers_per_gather = 0 set jit = off as $reader$';
     v_filter  text := ' and (e.ev_owner is null or e.ev_owner = i_owner) and (i_after is null or e.ev_id > i_after)'
@@ -46,25 +45,29 @@ declare
     v_leaf    text;
     v_bit     int4 := 1;
     v_slots   text := '';
+    v_slot    text := '0';
     v_size    text := '';
     v_few     text := '';
 begin
     foreach v_leaf in array pgque_internal.leaves('pgque.event_' || i_queue_id) loop
         v_slots := v_slots || format($body$
-            if cardinality(i_lo) = 1 then
-                perform from %1$s e where e.ev_txid >= i_lo[1] and e.ev_txid < i_hi[1] order by e.ev_txid limit 1;
-            else
-                perform from unnest(i_lo, i_hi) r (lo, hi) cross join lateral (
-                    select from %1$s e where e.ev_txid >= r.lo and e.ev_txid < r.hi order by e.ev_txid limit 1) e limit 1;
-            end if;
+            perform from unnest(i_lo, i_hi) r (lo, hi) cross join lateral (
+                select from %s e where e.ev_txid >= r.lo and e.ev_txid < r.hi order by e.ev_txid limit 1) e limit 1;
             if found then
-                v_slots := v_slots | %2$s;
+                v_slots := v_slots | %s;
             end if;$body$, v_leaf, v_bit);
+        v_slot := v_slot || format(
+            ' | exists (select from %s e where e.ev_txid >= i_lo[1] and e.ev_txid < i_hi[1])::int4 * %s', v_leaf, v_bit);
         v_size := v_size || format($body$
             if i_slots & %s <> 0 then
-                select n + count(*), bytes + coalesce(sum(e.length), 0) into n, bytes
-                from (%s limit i_max) e;
-            end if;$body$, v_bit, format(v_window, 'octet_length(e.ev_data) as length', v_leaf));
+                if cardinality(i_lo) = 1 then
+                    select n + count(*), bytes + coalesce(sum(octet_length(e.ev_data)), 0) into n, bytes
+                    from (%s limit i_max) e;
+                else
+                    select n + count(*), bytes + coalesce(sum(octet_length(e.ev_data)), 0) into n, bytes
+                    from (%s limit i_max) e;
+                end if;
+            end if;$body$, v_bit, format(v_range, 'e.ev_data', v_leaf), format(v_window, 'e.ev_data', v_leaf));
         v_few := v_few || format($body$
             if i_slots & %1$s <> 0 then
                 if cardinality(i_lo) = 1 then
@@ -77,7 +80,9 @@ begin
     end loop;
 
     execute format('create or replace function %s_slots(i_lo xid8[], i_hi xid8[]) returns int4 %s'
-                   ' declare v_slots int4 := 0; begin %s return v_slots; end $reader$', v_name, v_options, v_slots);
+                   ' declare v_slots int4 := 0; begin'
+                   ' if cardinality(i_lo) = 1 then return %s; end if;'
+                   ' %s return v_slots; end $reader$', v_name, v_options, v_slot, v_slots);
     execute format('create or replace function %s_size(i_slots int4, i_lo xid8[], i_hi xid8[], i_owner int4,'
                    ' i_after bigint, i_part int4, i_parts int4, i_max bigint, out n bigint, out bytes bigint) %s'
                    ' begin n := 0; bytes := 0; %s end $reader$', v_name, v_options, v_size);
@@ -93,7 +98,6 @@ $do$;
 -- Removes the readers of a queue whose event tables are gone.
 create or replace function pgque_internal.drop_readers(i_queue_id int4) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     execute format('drop function if exists %1$s_slots, %1$s_size, %1$s_few', 'pgque_internal.event_' || i_queue_id);
@@ -105,7 +109,6 @@ $$;
 --   result  0
 create or replace function pgque_internal.check_readers() returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform pgque_internal.write_readers(q.queue_id)

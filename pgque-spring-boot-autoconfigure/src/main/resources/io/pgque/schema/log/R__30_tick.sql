@@ -12,7 +12,6 @@
 -- Refuses to run on a snapshot that does not move on with every statement.
 create or replace function pgque_internal.require_read_committed(i_what text) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
@@ -27,7 +26,6 @@ $$;
 --   i_from, i_to  earlier and later snapshot
 create or replace function pgque_internal.window_ranges(i_from pg_snapshot, i_to pg_snapshot, out lo xid8[], out hi xid8[])
 language plpgsql immutable
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_lo    bigint[] := '{}';
@@ -78,7 +76,6 @@ $$;
 --   result        bit n set for slot n
 create or replace function pgque_internal.probe(i_prefix text, i_from pg_snapshot, i_to pg_snapshot) returns int4
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_window record;
@@ -101,7 +98,6 @@ $$;
 -- Newest tick of a queue.
 create or replace function pgque_internal.newest_tick(i_queue_id int4) returns pgque.tick
 language plpgsql stable
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_row pgque.tick;
@@ -114,52 +110,45 @@ $$;
 -- Wakes whoever listens to a queue.
 create or replace function pgque_internal.notify_tick(i_queue text, i_tick_id bigint) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform pg_notify('pgque_' || i_queue, i_tick_id::text);
 end
 $$;
 
--- Takes a tick of a queue whose row the caller has locked.
---   i_queue_id  queue
---   i_seq       event sequence, read before this transaction had an id if i_fresh, and before the lock anyway
---   i_fresh     whether that was so
---   i_always    whether to tick without events too
---   result      tick id; NULL when nothing is visible that the newest tick did not see
-create or replace function pgque_internal.take_tick(i_queue_id int4, i_seq bigint, i_fresh boolean, i_always boolean)
+-- Takes a tick of a queue.
+--   i_queue   row of the queue, which the caller has locked
+--   i_seq     event sequence, read before this transaction had an id if i_fresh, and before the lock anyway
+--   i_fresh   whether that was so
+--   i_always  whether to tick without events too
+--   result    tick id; NULL when nothing is visible that the newest tick did not see
+create or replace function pgque_internal.take_tick(i_queue pgque.queue, i_seq bigint, i_fresh boolean, i_always boolean)
 returns bigint
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_queue    pgque.queue;
-    v_last     pgque.tick;
-    v_snapshot pg_snapshot;
+    v_last     pgque.tick := pgque_internal.newest_tick(i_queue.queue_id);
+    v_snapshot pg_snapshot := pgque_internal.tick_snapshot();
     v_slots    int4 := 0;
     v_id       bigint;
 begin
-    select * into v_queue from pgque.queue q where q.queue_id = i_queue_id;
-    v_last := pgque_internal.newest_tick(i_queue_id);
-    v_snapshot := pgque_internal.tick_snapshot();
-
     if v_last.tick_id is not null then
         if pg_snapshot_xmax(v_snapshot) < pg_snapshot_xmax(v_last.tick_snapshot)
            or pg_snapshot_xmin(v_snapshot) < pg_snapshot_xmin(v_last.tick_snapshot) then
             raise exception 'Invalid PgQ state: queue "%": tick % has snapshot %, which lies beyond the present %',
-                v_queue.queue_name, v_last.tick_id, v_last.tick_snapshot, v_snapshot
+                i_queue.queue_name, v_last.tick_id, v_last.tick_snapshot, v_snapshot
                 using hint = 'The database was restored into a cluster with lower transaction ids.';
         end if;
-        v_slots := pgque_internal.probe(v_queue.queue_data_pfx, v_last.tick_snapshot, v_snapshot);
+        v_slots := pgque_internal.probe(i_queue.queue_data_pfx, v_last.tick_snapshot, v_snapshot);
         if v_slots = 0 and not i_always then
             return null;
         end if;
     end if;
 
-    v_id := nextval(v_queue.queue_tick_seq::regclass);
+    v_id := nextval(i_queue.queue_tick_seq::regclass);
     insert into pgque.tick (tick_queue, tick_id, tick_snapshot, tick_event_seq, tick_event_slots, tick_xid)
-    values (i_queue_id, v_id, v_snapshot, i_seq, v_slots, case when i_fresh then pg_current_xact_id() end);
-    perform pgque_internal.notify_tick(v_queue.queue_name, v_id);
+    values (i_queue.queue_id, v_id, v_snapshot, i_seq, v_slots, case when i_fresh then pg_current_xact_id() end);
+    perform pgque_internal.notify_tick(i_queue.queue_name, v_id);
     return v_id;
 end
 $$;
@@ -199,20 +188,18 @@ $$;
 create or replace function pgque_internal.tick_if_new(
     i_queue_id int4, i_seq bigint, i_fresh boolean, out tick_id bigint, out outcome text, out detail text)
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
+declare
+    v_queue pgque.queue;
 begin
-    perform from pgque.queue q where q.queue_id = i_queue_id for no key update skip locked;
+    select * into v_queue from pgque.queue q where q.queue_id = i_queue_id for no key update skip locked;
     if not found then
         outcome := 'busy';
         return;
     end if;
-    tick_id := pgque_internal.take_tick(i_queue_id, i_seq, i_fresh, false);
+    tick_id := pgque_internal.take_tick(v_queue, i_seq, i_fresh, false);
     if tick_id is not null then
         outcome := 'ticked';
-        if not exists (select from pgque_internal.sub s where s.sub_queue = i_queue_id) then
-            detail := 'no consumer';
-        end if;
     end if;
 exception
     when others then
@@ -268,6 +255,9 @@ begin
             tick_id := v_result.tick_id;
             outcome := v_result.outcome;
             detail := v_result.detail;
+            if outcome = 'ticked' and not exists (select from pgque_internal.sub s where s.sub_queue = v_ids[i]) then
+                detail := 'no consumer';
+            end if;
             return next;
         end if;
     end loop;
@@ -326,6 +316,9 @@ begin
             tick_id := v_result.tick_id;
             outcome := v_result.outcome;
             detail := v_result.detail;
+            if outcome = 'ticked' and not exists (select from pgque_internal.sub s where s.sub_queue = v_state.queue_id) then
+                detail := 'no consumer';
+            end if;
             v_clean := v_clean and outcome = 'ticked';
             return next;
         end if;
@@ -343,7 +336,6 @@ $$;
 --   result   tick id; NULL when not due, or when another session is ticking it
 create or replace function pgque_internal.tick_if_due(i_state pgque_internal.queue_state, i_fresh boolean) returns bigint
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_queue pgque.queue;
@@ -368,7 +360,7 @@ begin
         return null;
     end if;
 
-    perform from pgque.queue q where q.queue_id = i_state.queue_id for no key update skip locked;
+    select * into v_queue from pgque.queue q where q.queue_id = i_state.queue_id for no key update skip locked;
     if not found then
         return null;
     end if;
@@ -376,7 +368,7 @@ begin
     if (pgque_internal.newest_tick(i_state.queue_id)).tick_id is distinct from i_state.last_id then
         return null;
     end if;
-    return pgque_internal.take_tick(i_state.queue_id, i_state.seq, i_fresh, true);
+    return pgque_internal.take_tick(v_queue, i_state.seq, i_fresh, true);
 end
 $$;
 

@@ -26,12 +26,17 @@ create or replace function pgque_internal.append_cursor(
     i_active timestamptz default clock_timestamp())
 returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_slot int2 := pgque_internal.ring_slot('cursor');
+    v_slot   int2;
+    v_before int2;
 begin
-    update pgque_internal.sub s set sub_cursor_slot = v_slot where s.sub_no = i_sub and s.sub_cursor_slot <> v_slot;
+    select r.ring_slot, s.sub_cursor_slot into v_slot, v_before
+    from pgque_internal.ring r, pgque_internal.sub s
+    where r.ring_name = 'cursor' and s.sub_no = i_sub;
+    if v_before <> v_slot then
+        update pgque_internal.sub s set sub_cursor_slot = v_slot where s.sub_no = i_sub;
+    end if;
     insert into pgque_internal.cursor (cur_sub, cur_seq, cur_slot, cur_last_tick, cur_next_tick, cur_batch, cur_prefix,
                                        cur_active)
     values (i_sub, i_seq + 1, v_slot, i_last_tick, i_next_tick, i_batch, i_prefix, i_active)
@@ -46,7 +51,6 @@ $$;
 -- Newest position of a registration.
 create or replace function pgque_internal.newest_cursor(i_sub bigint) returns pgque_internal.cursor
 language plpgsql stable
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_row pgque_internal.cursor;
@@ -59,7 +63,6 @@ $$;
 -- A registration by names; the row is NULL when there is none.
 create or replace function pgque_internal.find_sub(i_queue text, i_consumer text) returns pgque_internal.sub
 language plpgsql stable
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_row pgque_internal.sub;
@@ -75,7 +78,6 @@ $$;
 --   result  the row as it is now; NULL when it is gone
 create or replace function pgque_internal.lock_found(i_sub pgque_internal.sub) returns pgque_internal.sub
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_sub pgque_internal.sub;
@@ -89,7 +91,6 @@ $$;
 --   result  the row; error 'Not subscriber to queue: <queue>/<consumer>'
 create or replace function pgque_internal.lock_sub(i_queue text, i_consumer text) returns pgque_internal.sub
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_sub pgque_internal.sub;
@@ -111,7 +112,6 @@ $$;
 -- Id of a consumer's name, made if need be; locked so that maint() does not remove it before it is used.
 create or replace function pgque_internal.consumer_id(i_consumer text) returns int4
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_id int4;

@@ -17,7 +17,6 @@
 create or replace function pgque_internal.find_open(
     i_batch_id bigint, i_lock boolean, out sub pgque_internal.sub, out cur pgque_internal.cursor)
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_sub    pgque_internal.sub;
@@ -40,23 +39,22 @@ begin
 end
 $$;
 
--- The batch that a consumer has open, with what is needed to read it.
+-- The batch that a consumer has open, with what is needed to read it, but for the names and what is needed to settle it.
 --   i_sub  consumer
 --   i_cur  its newest position, with an open batch
-create or replace function pgque_internal.batch_of(i_sub pgque_internal.sub, i_cur pgque_internal.cursor)
+create or replace function pgque_internal.batch_window(i_sub pgque_internal.sub, i_cur pgque_internal.cursor)
 returns pgque_internal.batch
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_batch pgque_internal.batch;
-    v_begin bigint;
-    v_end   bigint;
 begin
     v_batch.batch_id := i_cur.cur_batch;
     v_batch.sub_no := i_sub.sub_no;
     v_batch.sub_id := i_sub.sub_id;
     v_batch.queue_id := i_sub.sub_queue;
+    v_batch.queue_prefix := 'pgque.event_' || i_sub.sub_queue;
+    v_batch.consumer_id := i_sub.sub_consumer;
     v_batch.role := i_sub.sub_role;
     v_batch.part := i_sub.sub_part;
     v_batch.parts := i_sub.sub_parts;
@@ -64,28 +62,36 @@ begin
     v_batch.prev_tick := i_cur.cur_last_tick;
     v_batch.next_tick := i_cur.cur_next_tick;
     v_batch.prefix := i_cur.cur_prefix;
-    v_batch.consumer_id := i_sub.sub_consumer;
-    if i_sub.sub_role = 'coop_member' then
-        select m.sub_consumer into v_batch.consumer_id
-        from pgque_internal.sub m where m.sub_id = i_sub.sub_id and m.sub_role = 'coop_main';
-    end if;
-    select q.queue_name, q.queue_data_pfx, coalesce(q.queue_max_retries, 5), o.co_name
-    into v_batch.queue_name, v_batch.queue_prefix, v_batch.max_retries, v_batch.consumer_name
-    from pgque.queue q join pgque.consumer o on o.co_id = v_batch.consumer_id
-    where q.queue_id = i_sub.sub_queue;
-
-    select t.tick_snapshot, t.tick_event_seq into v_batch.prev_snapshot, v_begin from pgque.tick t
-    where t.tick_queue = i_sub.sub_queue and t.tick_id = i_cur.cur_last_tick
-    limit 1;
-    select t.tick_snapshot, t.tick_event_slots, t.tick_event_seq into v_batch.next_snapshot, v_batch.slots, v_end
-    from pgque.tick t
-    where t.tick_queue = i_sub.sub_queue and t.tick_id = i_cur.cur_next_tick
-    limit 1;
-    v_batch.expected := v_end - v_begin;
+    select f.tick_snapshot, t.tick_snapshot, t.tick_event_slots, t.tick_event_seq - f.tick_event_seq
+    into v_batch.prev_snapshot, v_batch.next_snapshot, v_batch.slots, v_batch.expected
+    from (select * from pgque.tick t
+          where t.tick_queue = i_sub.sub_queue and t.tick_id = i_cur.cur_last_tick limit 1) f,
+         (select * from pgque.tick t
+          where t.tick_queue = i_sub.sub_queue and t.tick_id = i_cur.cur_next_tick limit 1) t;
     if i_cur.cur_next_tick > i_cur.cur_last_tick + 1 then
         select bit_or(t.tick_event_slots) into v_batch.slots from pgque.tick t
         where t.tick_queue = i_sub.sub_queue and t.tick_id > i_cur.cur_last_tick and t.tick_id <= i_cur.cur_next_tick;
     end if;
+    return v_batch;
+end
+$$;
+
+-- The batch that a consumer has open, with what is needed to read and to settle it; parameters as above.
+create or replace function pgque_internal.batch_of(i_sub pgque_internal.sub, i_cur pgque_internal.cursor)
+returns pgque_internal.batch
+language plpgsql
+as $$
+declare
+    v_batch pgque_internal.batch := pgque_internal.batch_window(i_sub, i_cur);
+begin
+    if i_sub.sub_role = 'coop_member' then
+        select m.sub_consumer into v_batch.consumer_id
+        from pgque_internal.sub m where m.sub_id = i_sub.sub_id and m.sub_role = 'coop_main';
+    end if;
+    select q.queue_name, coalesce(q.queue_max_retries, 5), o.co_name
+    into v_batch.queue_name, v_batch.max_retries, v_batch.consumer_name
+    from pgque.queue q join pgque.consumer o on o.co_id = v_batch.consumer_id
+    where q.queue_id = i_sub.sub_queue;
     return v_batch;
 end
 $$;
@@ -96,7 +102,6 @@ $$;
 --   result      the batch; NULL when it is not open (any more)
 create or replace function pgque_internal.find_batch(i_batch_id bigint, i_lock boolean) returns pgque_internal.batch
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_open  record;
@@ -121,12 +126,13 @@ $$;
 -- Refuses a batch whose ticks are gone.
 create or replace function pgque_internal.require_ticks(i_batch pgque_internal.batch) returns pgque_internal.batch
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if i_batch.prev_snapshot is null or i_batch.next_snapshot is null then
         raise exception 'PgQ corruption: consumer "%" of queue "%" stands at ticks % to %, which do not exist',
-            i_batch.consumer_name, i_batch.queue_name, i_batch.prev_tick, i_batch.next_tick
+            (select c.co_name from pgque.consumer c where c.co_id = i_batch.consumer_id),
+            (select q.queue_name from pgque.queue q where q.queue_id = i_batch.queue_id),
+            i_batch.prev_tick, i_batch.next_tick
             using hint = 'Move the consumer to an existing tick with pgque.register_consumer_at.';
     end if;
     return i_batch;
@@ -148,7 +154,6 @@ $$;
 --   i_after  only events with a higher id; NULL: all that are not settled
 create or replace function pgque_internal.batch_filter(i_batch pgque_internal.batch, i_after bigint) returns text
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return format('(e.ev_owner is null or e.ev_owner = %s)', i_batch.sub_id)
@@ -164,7 +169,6 @@ $$;
 create or replace function pgque_internal.batch_query(i_batch pgque_internal.batch, i_after bigint, i_columns text)
 returns text
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_window  record;
@@ -199,7 +203,6 @@ $$;
 -- Query for a batch's events, columns as in the event tables, unordered; arguments as above.
 create or replace function pgque_internal.batch_query(i_batch pgque_internal.batch, i_after bigint) returns text
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return pgque_internal.batch_query(i_batch, i_after,
@@ -212,7 +215,6 @@ $$;
 -- are sorted, in memory, instead of whole rows, on disk; small batches are planned faster without.
 create or replace function pgque_internal.ordered_query(i_batch pgque_internal.batch) returns text
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_leaf    text[] := pgque_internal.leaves(i_batch.queue_prefix);
@@ -293,7 +295,6 @@ $$;
 -- Whether a group has members.
 create or replace function pgque_internal.has_members(i_sub_id int4) returns boolean
 language plpgsql stable
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return exists (select from pgque_internal.sub s where s.sub_id = i_sub_id and s.sub_role = 'coop_member');
@@ -303,7 +304,6 @@ $$;
 -- Refuses to move a consumer that others share or hold by their own functions; the caller has locked its row.
 create or replace function pgque_internal.refuse_shared(i_sub pgque_internal.sub, i_queue text, i_consumer text) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if i_sub.sub_role = 'coop_main' then
@@ -329,7 +329,6 @@ $$;
 -- A tick that a consumer stands at.
 create or replace function pgque_internal.tick_at(i_sub pgque_internal.sub, i_tick_id bigint) returns pgque.tick
 language plpgsql stable
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_tick pgque.tick;
@@ -349,7 +348,6 @@ create or replace function pgque_internal.end_tick(
     i_prev pgque.tick, i_min_lag interval, i_min_count integer, i_min_interval interval)
 returns pgque.tick
 language plpgsql stable
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_tick pgque.tick;
@@ -597,7 +595,6 @@ $$;
 create or replace function pgque_internal.merged_end_tick(
     i_sub pgque_internal.sub, i_tick_id bigint, i_max_rows integer, out tick_id bigint, out no_events boolean)
 language plpgsql stable
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_newest pgque.tick := pgque_internal.newest_tick(i_sub.sub_queue);
@@ -654,7 +651,6 @@ $$;
 --   result  NULL for an unknown consumer
 create or replace function pgque_internal.has_work(i_sub pgque_internal.sub) returns boolean
 language plpgsql stable
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(i_sub.sub_no);
@@ -711,23 +707,23 @@ create or replace function pgque_internal.open_merged(
     i_sub pgque_internal.sub, i_max_rows integer, i_max_bytes bigint, i_last_tick bigint)
 returns pgque_internal.page
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
-    return pgque_internal.open_next(i_sub, pgque_internal.newest_cursor(i_sub.sub_no), false, i_max_rows, i_max_bytes, i_last_tick);
+    return pgque_internal.open_next(i_sub, pgque_internal.newest_cursor(i_sub.sub_no), false, i_max_rows, i_max_bytes,
+                                    i_last_tick, null);
 end
 $$;
 
 -- Opens the next batch of a consumer whose row is locked.
 --   i_cur     its newest position
 --   i_settle  whether the batch that is open there is done: its end and the next one's beginning are one position
+--   i_ticked  tick that this statement has taken because of events; NULL: none
 --   otherwise as of open_merged
 create or replace function pgque_internal.open_next(
     i_sub pgque_internal.sub, i_cur pgque_internal.cursor, i_settle boolean, i_max_rows integer, i_max_bytes bigint,
-    i_last_tick bigint)
+    i_last_tick bigint, i_ticked bigint)
 returns pgque_internal.page
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_cursor pgque_internal.cursor := i_cur;
@@ -744,6 +740,9 @@ begin
             v_cursor.cur_prefix := null;
         end if;
         if v_cursor.cur_batch is null then
+            if i_ticked = v_cursor.cur_last_tick + 1 then
+                v_cursor.cur_next_tick := i_ticked;
+            end if;
             if v_cursor.cur_next_tick is null then
                 v_end := pgque_internal.merged_end_tick(i_sub, v_cursor.cur_last_tick, i_max_rows);
                 v_tick := least(v_end.tick_id, i_last_tick);
@@ -765,7 +764,7 @@ begin
             v_cursor.cur_seq := v_cursor.cur_seq + 1;
         end if;
         v_page := pgque_internal.first_page(
-            pgque_internal.require_ticks(pgque_internal.batch_of(i_sub, v_cursor)), i_max_rows, i_max_bytes);
+            pgque_internal.require_ticks(pgque_internal.batch_window(i_sub, v_cursor)), i_max_rows, i_max_bytes);
         if v_page.batch_id is not null then
             return v_page;
         end if;

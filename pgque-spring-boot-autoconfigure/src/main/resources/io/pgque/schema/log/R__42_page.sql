@@ -14,7 +14,6 @@
 --   i_events    query for events, columns as in the event tables, unordered
 create or replace function pgque_internal.page_query(i_batch_id bigint, i_events text) returns text
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return format($query$
@@ -36,7 +35,6 @@ $$;
 -- Query for one page of an open batch, of the events behind an id; parameters as above.
 create or replace function pgque_internal.page_query(i_batch pgque_internal.batch, i_after bigint) returns text
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return pgque_internal.page_query(i_batch.batch_id, pgque_internal.batch_query(i_batch, i_after));
@@ -52,7 +50,6 @@ $$;
 create or replace function pgque_internal.first_page(i_batch pgque_internal.batch, i_max_rows integer, i_max_bytes bigint)
 returns pgque_internal.page
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_few    constant int4 := least(i_max_rows, 100);
@@ -110,7 +107,6 @@ $$;
 -- Refuses a page without room for a row.
 create or replace function pgque_internal.check_page(i_max_rows integer, i_max_bytes bigint) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if coalesce(i_max_rows, 0) < 1 or coalesce(i_max_bytes, 0) < 1 then
@@ -192,7 +188,6 @@ $$;
 create or replace function pgque_internal.mapped_query(i_batch pgque_internal.batch, i_page pgque.batch_page, i_after bigint)
 returns text
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_window  record;

@@ -13,7 +13,6 @@
 --   i_cur  its newest position, with the batch
 create or replace function pgque_internal.close_batch(i_sub pgque_internal.sub, i_cur pgque_internal.cursor) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform pgque_internal.append_cursor(i_sub.sub_no, i_cur.cur_seq,
@@ -24,7 +23,6 @@ $$;
 -- Same, for sessions that are in the middle of the first release's functions when it is upgraded.
 create or replace function pgque_internal.close_batch(i_batch pgque_internal.batch) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_open record := pgque_internal.find_open(i_batch.batch_id, false);
@@ -37,7 +35,6 @@ $$;
 --   i_shared  whether it may be of a partitioned consumer
 create or replace function pgque_internal.finish_open(i_batch_id bigint, i_shared boolean) returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_open record;
@@ -86,7 +83,6 @@ $$;
 -- An open batch that is to give back an event, its consumer's row locked.
 create or replace function pgque_internal.require_batch(i_batch_id bigint) returns pgque_internal.batch
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_batch pgque_internal.batch := pgque_internal.find_batch(i_batch_id, true);
@@ -111,7 +107,6 @@ create or replace function pgque_internal.give_back(
     i_batch pgque_internal.batch, i_ids bigint[], i_due timestamptz[], i_reasons text[], i_dead boolean[], i_limit int4,
     out matched bigint, out retried bigint, out dead_ids bigint[])
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     execute format($query$
@@ -178,7 +173,6 @@ create or replace function pgque_internal.nack_message(
     i_batch pgque_internal.batch, i_msg_id bigint, i_retry_after interval, i_reason text)
 returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_found bigint;
@@ -359,7 +353,6 @@ $$;
 --   result         number of events moved
 create or replace function pgque_internal.move_retries(i_owner int4, i_id bigint) returns bigint
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_count bigint;
@@ -515,7 +508,6 @@ $$;
 -- Takes a dead letter out, to be sent again; a concurrent taker waits and finds none.
 create or replace function pgque_internal.take_dead_letter(i_dead_letter_id bigint) returns pgque.dead_letter
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_letter pgque.dead_letter;
@@ -597,7 +589,6 @@ create or replace function pgque_internal.replay_all(
     i_queue_name text, i_redeliver boolean, out replayed bigint, out failed bigint, out first_error text)
 returns record
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_id bigint;

@@ -29,7 +29,6 @@ $$;
 create or replace function pgque_internal.first_held(i_sub bigint, i_key text, i_limit bigint)
 returns table (msg_id bigint, place bigint, delayed boolean)
 language plpgsql stable rows 20
-set search_path = pg_catalog, pg_temp
 -- Else all of a key are read and sorted, where its number is underrated.
 set enable_bitmapscan = off
 as $$
@@ -146,7 +145,6 @@ $$;
 --   i_ids    messages; only what the log holds of them is used
 create or replace function pgque_internal.hold_back(i_batch pgque_internal.batch, i_ids bigint[]) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_count bigint;
@@ -215,7 +213,6 @@ $$;
 --   i_done           number of places of each that were taken away
 create or replace function pgque_internal.release_held(i_sub bigint, i_sub_id int4, i_keys text[], i_done bigint[]) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     -- Movers of retries lock only what is due, which has no need of this. So a row that one of them has locked since it
@@ -255,7 +252,6 @@ $$;
 --   result  number of places
 create or replace function pgque_internal.drop_stale_holds(i_sub bigint) returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_sub    pgque_internal.sub;
@@ -310,7 +306,6 @@ $$;
 --   result  number of places taken away
 create or replace function pgque_internal.check_holds() returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_sub   bigint;

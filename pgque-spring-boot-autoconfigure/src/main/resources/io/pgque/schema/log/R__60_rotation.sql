@@ -53,7 +53,7 @@ begin
     if v_lowest is null then
         -- Nobody reads; a tick keeps whoever subscribes next from starting before what is emptied now.
         v_seq := coalesce(pg_sequence_last_value(v_queue.queue_sequence), 0);
-        perform pgque_internal.take_tick(v_queue.queue_id, v_seq, false, false);
+        perform pgque_internal.take_tick(v_queue, v_seq, false, false);
         v_lowest := (pgque_internal.newest_tick(v_queue.queue_id)).tick_id;
     else
         select t.tick_snapshot into v_seen from pgque.tick t
@@ -166,7 +166,6 @@ $$;
 --   result  its qualified name; NULL when there is none
 create or replace function pgque_internal.maint_hook(i_name text) returns text
 language plpgsql stable
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return (
@@ -186,7 +185,6 @@ $$;
 --   result   what the hook returned; NULL, with a warning, when there is no such function
 create or replace function pgque_internal.run_hook(i_hook text, i_queue text) returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_hook  text := pgque_internal.maint_hook(i_hook);
@@ -207,7 +205,6 @@ $$;
 --   result   sum of what the operations returned
 create or replace function pgque_internal.run_maint(i_hooks boolean) returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_step  record;
@@ -320,7 +317,6 @@ $$;
 --   result           the ring; NULL when it need not turn, or another session turns it
 create or replace function pgque_internal.full_ring(i_ring text, i_table text) returns pgque_internal.ring
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_ring pgque_internal.ring;
@@ -341,7 +337,6 @@ $$;
 --   result        rows copied; -1: not done because of the share
 create or replace function pgque_internal.copy_needed_ticks(i_slot int4, i_most_share float8) returns bigint
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_ids    int4[];
@@ -386,7 +381,6 @@ $$;
 --   result    whether it was turned; false when the slot is in use, or still needed
 create or replace function pgque_internal.turn_ring(i_ring text, i_slot int4) returns boolean
 language plpgsql
-set search_path = pg_catalog, pg_temp
 set lock_timeout = '100ms'
 as $$
 declare
@@ -411,7 +405,6 @@ $$;
 --   result  0
 create or replace function pgque_internal.turn_tick_ring() returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_ring   pgque_internal.ring := pgque_internal.full_ring('tick', 'pgque.tick');
@@ -437,7 +430,6 @@ $$;
 --   result  0
 create or replace function pgque_internal.turn_cursor_ring() returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_slot   int2 := pgque_internal.ring_slot('cursor');
@@ -466,7 +458,6 @@ $$;
 --   result  number of queues whose tables went
 create or replace function pgque_internal.drop_orphans() returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_id    int4;
@@ -490,7 +481,6 @@ $$;
 --   result  0
 create or replace function pgque_internal.drop_consumers() returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     delete from pgque.consumer c

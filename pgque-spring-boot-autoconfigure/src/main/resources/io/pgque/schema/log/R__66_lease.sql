@@ -21,7 +21,6 @@ $$;
 -- Whether a consumer is leased by an instance that beats.
 create or replace function pgque_internal.lease_is_alive(i_sub pgque_internal.sub) returns boolean
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return exists (select from pgque_internal.instance i
@@ -34,7 +33,6 @@ $$;
 --   i_batch   id so far; NULL: none
 create or replace function pgque_internal.new_batch_id(i_sub_id int4, i_batch bigint) returns bigint
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_id bigint := pgque_internal.next_batch_id();
@@ -48,7 +46,6 @@ $$;
 -- on under a new id.
 create or replace function pgque_internal.hand_over(i_sub bigint, i_instance text, i_lease interval) returns bigint
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(i_sub);
@@ -73,7 +70,6 @@ $$;
 -- Refuses an instance that others may take for dead.
 create or replace function pgque_internal.require_heartbeat(i_instance text, i_lease interval) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if i_lease is null or i_lease <= interval '0' then
@@ -244,7 +240,8 @@ begin
         return;
     end if;
     perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
-    v_page := pgque_internal.open_merged(v_sub, i_max_rows, i_max_bytes, null);
+    v_page := pgque_internal.open_next(v_sub, pgque_internal.newest_cursor(v_sub.sub_no), false, i_max_rows, i_max_bytes,
+                                       null, v_tick_id);
     if v_page.events is not null then
         return query select p.*, v_tick_id from pgque_internal.page_rows(v_page) p;
     elsif v_page.query is not null then
@@ -287,7 +284,7 @@ begin
         where q.queue_id = v_sub.sub_queue and c.co_id = v_sub.sub_consumer;
     end if;
     perform pgque_internal.require_lease(v_sub, v_queue, v_consumer, i_instance, i_epoch);
-    v_page := pgque_internal.open_next(v_sub, v_open.cur, true, i_max_rows, i_max_bytes, null);
+    v_page := pgque_internal.open_next(v_sub, v_open.cur, true, i_max_rows, i_max_bytes, null, null);
     if v_page.events is not null then
         return query select * from pgque_internal.page_rows(v_page);
     elsif v_page.query is not null then
@@ -301,7 +298,6 @@ create or replace function pgque_internal.require_lease(
     i_sub pgque_internal.sub, i_queue text, i_consumer text, i_instance text, i_epoch bigint)
 returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if i_instance is null or i_sub.sub_instance is distinct from i_instance or i_sub.sub_epoch is distinct from i_epoch then
@@ -332,7 +328,6 @@ $$;
 --   result  number of leases given up
 create or replace function pgque_internal.drop_dead_leases() returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_sub   record;

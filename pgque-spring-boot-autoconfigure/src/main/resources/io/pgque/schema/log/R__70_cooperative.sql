@@ -10,7 +10,6 @@
 -- Name of a member's consumer.
 create or replace function pgque_internal.member_name(i_consumer text, i_subconsumer text) returns text
 language plpgsql immutable
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if coalesce(i_consumer, '') = '' or coalesce(i_subconsumer, '') = ''
@@ -95,7 +94,6 @@ $$;
 -- Notes that a consumer is alive; its row is locked.
 create or replace function pgque_internal.touch(i_sub bigint) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(i_sub);
@@ -153,7 +151,6 @@ create or replace function pgque_internal.allocate(
     i_min_lag interval, i_min_count integer, i_min_interval interval)
 returns bigint
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_name   text := pgque_internal.member_name(i_consumer, i_subconsumer);
@@ -332,7 +329,7 @@ begin
         select * into v_sub from pgque_internal.sub s where s.sub_no = v_no;
         v_cursor := pgque_internal.newest_cursor(v_no);
         v_page := pgque_internal.first_page(
-            pgque_internal.require_ticks(pgque_internal.batch_of(v_sub, v_cursor)), i_max_rows, i_max_bytes);
+            pgque_internal.require_ticks(pgque_internal.batch_window(v_sub, v_cursor)), i_max_rows, i_max_bytes);
         if v_page.events is not null then
             return query select * from pgque_internal.page_rows(v_page);
             return;
@@ -351,7 +348,6 @@ $$;
 --   result            1
 create or replace function pgque_internal.remove_member(i_queue text, i_sub bigint, i_batch_handling integer) returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_sub    pgque_internal.sub;
@@ -481,7 +477,6 @@ create or replace function pgque_internal.require_unused(
     i_sub pgque_internal.sub, i_cursor pgque_internal.cursor, i_queue text, i_consumer text)
 returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if pgque_internal.lease_is_alive(i_sub) or i_sub.sub_instance is null and i_cursor.cur_batch is not null then
@@ -514,7 +509,6 @@ $$;
 -- Removes a member, or leaves its batch to the others.
 create or replace function pgque_internal.let_go(i_queue text, i_sub pgque_internal.sub) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_sub    pgque_internal.sub;
@@ -539,7 +533,6 @@ $$;
 --   result  number of members
 create or replace function pgque_internal.drop_dead_members() returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_dead  record;

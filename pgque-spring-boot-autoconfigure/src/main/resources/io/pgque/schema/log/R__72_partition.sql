@@ -19,7 +19,6 @@ $$;
 create or replace function pgque_internal.check_partition(i_queue text, i_consumer text, i_slot integer, i_n integer)
 returns pgque.partition_consumer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_partition pgque.partition_consumer;
@@ -48,7 +47,6 @@ $$;
 -- Refuses a slot that n slots do not have.
 create or replace function pgque_internal.check_slot(i_slot integer, i_n integer) returns void
 language plpgsql immutable
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if i_slot not between 0 and i_n - 1 then
@@ -62,7 +60,6 @@ create or replace function pgque_internal.add_slot(
     i_queue text, i_queue_id int4, i_consumer text, i_slot integer, i_n integer, i_tick bigint)
 returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform pgque.register_consumer_at(i_queue, pgque_internal.slot_name(i_consumer, i_slot, i_n), i_tick);
@@ -78,7 +75,6 @@ $$;
 --   result  the consumer, its row locked against a change of the number of slots
 create or replace function pgque_internal.pin_partition(i_queue text, i_consumer text, i_n integer) returns pgque.partition_consumer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_queue_id  int4;
@@ -255,7 +251,6 @@ $$;
 create or replace function pgque_internal.guard_slot(i_queue text, i_consumer text, i_slot integer, i_n integer, i_worker text)
 returns pgque_internal.sub
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_partition pgque.partition_consumer;
@@ -311,7 +306,6 @@ $$;
 -- consumer's row stays locked against such a change.
 create or replace function pgque_internal.slots_last_tick(i_sub pgque_internal.sub) returns bigint
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_tick bigint;
@@ -332,7 +326,6 @@ $$;
 --   result       batch id; NULL: nothing to do
 create or replace function pgque_internal.open_slot(i_sub pgque_internal.sub, i_last_tick bigint) returns bigint
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(i_sub.sub_no);
@@ -371,7 +364,6 @@ $$;
 create or replace function pgque_internal.first_tick_with_events(
     i_sub pgque_internal.sub, i_after bigint, i_last_tick bigint, out quiet bigint, out busy bigint)
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_max  constant bigint := 9223372036854775807;
@@ -407,7 +399,6 @@ $$;
 create or replace function pgque_internal.any_events(i_sub pgque_internal.sub, i_from bigint, i_to bigint, i_prefix bigint)
 returns boolean
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_batch pgque_internal.batch;
@@ -463,7 +454,6 @@ create or replace function pgque_internal.ack_slot(
     i_queue text, i_consumer text, i_slot integer, i_n integer, i_worker text, i_batch_id bigint)
 returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_sub    pgque_internal.sub := pgque_internal.guard_slot(i_queue, i_consumer, i_slot, i_n, i_worker);
@@ -567,7 +557,7 @@ begin
         update pgque.partition_consumer p set next_n = i_n where p.queue_id = v_queue.queue_id and p.co_name = i_consumer;
         update pgque.partition_consumer p
         set last_tick = pgque_internal.take_tick(
-                v_queue.queue_id, coalesce(pg_sequence_last_value(v_queue.queue_sequence), 0), false, true)
+                v_queue, coalesce(pg_sequence_last_value(v_queue.queue_sequence), 0), false, true)
         where p.queue_id = v_queue.queue_id and p.co_name = i_consumer;
     elsif v_partition.next_n <> i_n then
         raise exception 'consumer % on % is changing to n=% already', i_consumer, i_queue, v_partition.next_n
@@ -580,7 +570,6 @@ $$;
 -- Makes slots of a plain consumer, or a plain consumer stay one.
 create or replace function pgque_internal.partition_plain(i_queue pgque.queue, i_consumer text, i_n integer) returns boolean
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_sub    pgque_internal.sub := pgque_internal.lock_sub(i_queue.queue_name, i_consumer);
@@ -616,7 +605,6 @@ $$;
 -- Makes retries again of the redelivered events of a window.
 create or replace function pgque_internal.inherit_redelivered(i_queue pgque.queue, i_batch pgque_internal.batch) returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     execute format($query$
@@ -637,7 +625,6 @@ $$;
 create or replace function pgque_internal.inherit_retries(i_queue pgque.queue, i_sub pgque_internal.sub, i_consumer text, i_n integer)
 returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_cursor pgque_internal.cursor := pgque_internal.newest_cursor(i_sub.sub_no);
@@ -676,7 +663,6 @@ $$;
 --   result  whether it is complete
 create or replace function pgque_internal.exchange_slots(i_queue_id int4, i_consumer text) returns boolean
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_queue     pgque.queue;
@@ -749,7 +735,6 @@ $$;
 --   result  number of consumers changed
 create or replace function pgque_internal.exchange_all_slots() returns integer
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_partition pgque.partition_consumer;

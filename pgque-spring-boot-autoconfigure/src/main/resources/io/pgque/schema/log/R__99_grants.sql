@@ -10,6 +10,8 @@
 --     unqualified name, and everything internal is in a schema where they can create nothing. Of what is in there,
 --     writers may call the functions of the capture triggers, which run with the rights of whoever makes a change
 --     and do nothing that he could not do himself.
+--   * What can be called from outside has a search path of its own. Internal functions have that of the function that
+--     calls them: setting it again for each would take longer than many of them do.
 
 -- Release of this schema.
 create or replace function pgque.version() returns text
