@@ -179,7 +179,7 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * @param maintenanceInterval Time between runs of the maintenance.
 	 * @param rotationInterval Time between second rotation steps.
 	 * @param statementTimeout After how long a tick, or moving what is due, fails when it
-	 * is not answered. In whole seconds.
+	 * is not answered. At least one second.
 	 */
 	public record Ticker(@DefaultValue("auto") TickerMode mode, @DefaultValue("100ms") Duration interval,
 			@DefaultValue("true") boolean onCommit, @DefaultValue("5ms") Duration minInterval,
@@ -234,7 +234,7 @@ public record PgqueProperties(@DefaultValue("true") boolean enabled, @DefaultVal
 	 * @param observationEnabled Whether the handling of messages is observed: metrics,
 	 * traces and log context.
 	 * @param statementTimeout After how long a container's own statement fails when it is
-	 * not answered. In whole seconds.
+	 * not answered. At least one second.
 	 */
 	public record Listener(@DefaultValue("true") boolean autoStartup, @Nullable String consumer,
 			@DefaultValue("true") boolean subscribe, @DefaultValue("notify") WakeupMode wakeup,

@@ -50,7 +50,7 @@ public final class PgqueClient {
 	/**
 	 * Creates a client whose statements are bounded in time.
 	 * @param dataSource leads to the database
-	 * @param timeout the longest time that a statement may take, rounded to seconds, or
+	 * @param timeout the longest time that a statement may take, at least one second, or
 	 * {@code null} for no limit of its own
 	 */
 	public PgqueClient(DataSource dataSource, @Nullable Duration timeout) {

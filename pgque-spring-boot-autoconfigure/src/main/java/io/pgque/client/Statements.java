@@ -13,6 +13,7 @@ import org.jspecify.annotations.Nullable;
 
 import org.springframework.dao.DataAccessException;
 import org.springframework.jdbc.UncategorizedSQLException;
+import org.springframework.jdbc.datasource.ConnectionHolder;
 import org.springframework.jdbc.datasource.DataSourceUtils;
 import org.springframework.jdbc.datasource.lookup.AbstractRoutingDataSource;
 import org.springframework.jdbc.support.SQLExceptionSubclassTranslator;
@@ -27,15 +28,24 @@ import org.springframework.transaction.support.TransactionSynchronizationManager
  */
 final class Statements {
 
-	private static final int NETWORK_GRACE_SECONDS = 5;
+	private static final Duration NETWORK_GRACE = Duration.ofSeconds(5);
+
+	private static final Duration MIN_TIMEOUT = Duration.ofSeconds(1);
+
+	/**
+	 * What a network timeout can be told, nearly.
+	 */
+	private static final Duration MAX_TIMEOUT = Duration.ofDays(24);
 
 	private static final String INVALID_TRANSACTION_STATE = "25000";
 
 	private static final String READ_ONLY = "25006";
 
+	private static final StatementWatch WATCH = new StatementWatch(Duration.ofSeconds(10));
+
 	private final DataSource dataSource;
 
-	private final int timeoutSeconds;
+	private final @Nullable Duration timeout;
 
 	private final SQLExceptionTranslator translator = new SQLExceptionSubclassTranslator();
 
@@ -46,8 +56,11 @@ final class Statements {
 	Statements(DataSource dataSource, @Nullable Duration timeout) {
 		this.dataSource = dataSource;
 		this.renewal = new PoolRenewal(dataSource);
-		// JDBC counts in seconds, and 0 means for ever.
-		this.timeoutSeconds = (timeout != null) ? (int) Math.max(1, timeout.toSeconds()) : -1;
+		this.timeout = (timeout != null) ? within(timeout, MIN_TIMEOUT, MAX_TIMEOUT) : null;
+	}
+
+	private static Duration within(Duration value, Duration min, Duration max) {
+		return (value.compareTo(min) < 0) ? min : (value.compareTo(max) > 0) ? max : value;
 	}
 
 	boolean isInTransaction() {
@@ -163,12 +176,13 @@ final class Statements {
 	}
 
 	private <T> T query(Connection connection, String sql, Arguments arguments, Result<T> result) throws SQLException {
-		if (this.timeoutSeconds < 0) {
+		Duration timeout = this.timeout;
+		if (timeout == null) {
 			return execute(connection, sql, arguments, result);
 		}
 		// The server's answer to a cancelled statement may not come either.
 		int before = connection.getNetworkTimeout();
-		connection.setNetworkTimeout(Runnable::run, (this.timeoutSeconds + NETWORK_GRACE_SECONDS) * 1000);
+		connection.setNetworkTimeout(Runnable::run, (int) timeout.plus(NETWORK_GRACE).toMillis());
 		try {
 			return execute(connection, sql, arguments, result);
 		}
@@ -182,12 +196,33 @@ final class Statements {
 	private <T> T execute(Connection connection, String sql, Arguments arguments, Result<T> result)
 			throws SQLException {
 		try (PreparedStatement statement = connection.prepareStatement(sql)) {
-			DataSourceUtils.applyTimeout(statement, this.dataSource, this.timeoutSeconds);
-			arguments.bind(statement);
-			try (ResultSet rows = statement.executeQuery()) {
-				return result.read(rows);
+			StatementWatch.Limit limit = limit(statement);
+			try {
+				arguments.bind(statement);
+				try (ResultSet rows = statement.executeQuery()) {
+					return result.read(rows);
+				}
+			}
+			finally {
+				if (limit != null) {
+					limit.close();
+				}
 			}
 		}
+	}
+
+	/**
+	 * Limit a statement by what is left of its transaction's time, or else by our own
+	 * limit.
+	 */
+	private StatementWatch.@Nullable Limit limit(Statement statement) throws SQLException {
+		if (TransactionSynchronizationManager.getResource(this.dataSource) instanceof ConnectionHolder holder
+				&& holder.hasTimeout()) {
+			DataSourceUtils.applyTransactionTimeout(statement, this.dataSource);
+			return null;
+		}
+		Duration timeout = this.timeout;
+		return (timeout != null) ? WATCH.limit(statement, timeout) : null;
 	}
 
 	/**
