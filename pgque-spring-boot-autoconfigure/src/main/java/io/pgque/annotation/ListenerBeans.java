@@ -85,7 +85,37 @@ final class ListenerBeans {
 	 * Return what gives the bean for each call: the same one, or what its scope says.
 	 */
 	Supplier<Object> supplier(String beanName) {
-		return () -> this.beanFactory.getBean(beanName);
+		return new BeanSupplier(this.beanFactory, beanName);
+	}
+
+	/**
+	 * Asks the bean factory for each call, unless the bean is the same for all of them.
+	 */
+	private static final class BeanSupplier implements Supplier<Object> {
+
+		private final ConfigurableListableBeanFactory beanFactory;
+
+		private final String beanName;
+
+		private volatile @Nullable Object singleton;
+
+		private BeanSupplier(ConfigurableListableBeanFactory beanFactory, String beanName) {
+			this.beanFactory = beanFactory;
+			this.beanName = beanName;
+		}
+
+		@Override
+		public Object get() {
+			Object bean = this.singleton;
+			if (bean == null) {
+				bean = this.beanFactory.getBean(this.beanName);
+				if (this.beanFactory.isSingleton(this.beanName)) {
+					this.singleton = bean;
+				}
+			}
+			return bean;
+		}
+
 	}
 
 }

@@ -38,22 +38,21 @@ final class SequentialDispatch implements DispatchStrategy {
 	}
 
 	private @Nullable BatchEnd dispatchEach(List<PgqueMessage> messages, BatchRun run) {
-		for (PgqueMessage message : messages) {
-			if (!this.control.beginHandling()) {
-				return BatchEnd.CONTINUE;
+		try {
+			for (PgqueMessage message : messages) {
+				if (!this.control.beginHandling()) {
+					return BatchEnd.CONTINUE;
+				}
+				BatchEnd end = run.note(message, outcome(message, run));
+				if (end != null) {
+					return end;
+				}
 			}
-			BatchEnd end;
-			try {
-				end = run.note(message, outcome(message, run));
-			}
-			finally {
-				this.control.begin(LoopControl.Activity.IDLE);
-			}
-			if (end != null) {
-				return end;
-			}
+			return null;
 		}
-		return null;
+		finally {
+			this.control.begin(LoopControl.Activity.IDLE);
+		}
 	}
 
 	private @Nullable BatchEnd collect(List<PgqueMessage> messages, BatchRun run) {

@@ -22,6 +22,8 @@ public class MdcHandlingObserver implements HandlingObserver {
 
 	private final ObservationGuard guard = new ObservationGuard("messages in the log context");
 
+	private volatile BatchText batch = new BatchText(0, "0");
+
 	/**
 	 * Creates an observer.
 	 */
@@ -44,13 +46,13 @@ public class MdcHandlingObserver implements HandlingObserver {
 		}, Handling.NONE);
 	}
 
-	private static void putKeys(String listenerId, List<? extends ReceivedMessage> messages) {
+	private void putKeys(String listenerId, List<? extends ReceivedMessage> messages) {
 		ReceivedMessage first = messages.get(0);
 		MDC.put("pgque.queue", first.queue());
 		MDC.put("pgque.consumer", first.consumer());
 		MDC.put("pgque.listener", listenerId);
 		if (first instanceof PgqueMessage message) {
-			MDC.put("pgque.batch", Long.toString(message.batchId()));
+			MDC.put("pgque.batch", text(message.batchId()));
 		}
 		if (messages.size() == 1) {
 			MDC.put("pgque.message", Long.toString(first.id()));
@@ -58,6 +60,21 @@ public class MdcHandlingObserver implements HandlingObserver {
 			MDC.put("pgque.type", (type != null) ? type : "none");
 			MDC.put("pgque.attempt", Integer.toString(first.deliveryAttempt()));
 		}
+	}
+
+	private String text(long batchId) {
+		BatchText batch = this.batch;
+		if (batch.id() != batchId) {
+			batch = new BatchText(batchId, Long.toString(batchId));
+			this.batch = batch;
+		}
+		return batch.text();
+	}
+
+	/**
+	 * A batch id, which many messages have in common.
+	 */
+	private record BatchText(long id, String text) {
 	}
 
 	private record Restore(ObservationGuard guard, @Nullable Map<String, String> before) implements Handling {
