@@ -200,12 +200,14 @@ class GrantTests {
 				  and p.pronamespace::regnamespace::text like 'pgque%'
 				  and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))
 				""")).containsExactlyInAnyOrder("pgque.slot_of(text,integer)", "pgque.ticker_loop()");
-		assertThat(this.owner.values(String.class, """
-				select p.proname from pg_catalog.pg_proc p, unnest(array['public', 'pgque_reader', 'pgque_writer', 'pgque_admin']) r
-				where p.pronamespace = 'pgque_internal'::regnamespace
-				  and has_function_privilege(r, p.oid, 'execute')
-				  and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))
-				""")).isEmpty();
+		assertThat(this.owner.values(String.class,
+				"""
+						select p.proname from pg_catalog.pg_proc p, unnest(array['public', 'pgque_reader', 'pgque_writer', 'pgque_admin']) r
+						where p.pronamespace = 'pgque_internal'::regnamespace
+						  and has_function_privilege(r, p.oid, 'execute')
+						  and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))
+						"""))
+			.isEmpty();
 	}
 
 	@Test

@@ -1,7 +1,9 @@
 package io.pgque.engine;
 
 import java.sql.Connection;
+import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.Arrays;
 import java.util.List;
 
 import org.assertj.core.api.InstanceOfAssertFactories;
@@ -169,6 +171,72 @@ class LeaseTests {
 			assertThat(lastTick()).isEqualTo(before + 1);
 		}
 		assertThat(Message.payloads(receive("i1", 1, 10))).containsExactly("1");
+	}
+
+	@Test
+	void aTickThatNobodyElseWaitsForNotifiesNobody() throws Exception {
+		acquire("i1");
+		try (Session listener = Session.autoCommit(this.database)) {
+			listener.run("listen \"pgque_" + this.queue + "\"");
+			this.calls.send(this.queue, "1");
+			List<Message> first = tickAndReceiveMessages();
+			assertThat(Message.payloads(first)).containsExactly("1");
+			assertThat(notifications(listener)).isEmpty();
+
+			// The holder has a batch to finish first, and so may whoever takes the lease.
+			this.calls.send(this.queue, "2");
+			assertThat(Message.payloads(tickAndReceiveMessages())).containsExactly("1");
+			assertThat(notifications(listener)).containsExactly(Long.toString(lastTick()));
+			List<Message> second = settleAndReceive(first.get(0).batch(), "i1", 1);
+			assertThat(Message.payloads(second)).containsExactly("2");
+			assertThat(settleAndReceive(second.get(0).batch(), "i1", 1)).isEmpty();
+
+			// The tick before is somebody else's.
+			this.calls.sendTicks(this.queue, "3");
+			assertThat(notifications(listener)).hasSize(1);
+			this.calls.send(this.queue, "4");
+			assertThat(Message.payloads(tickAndReceiveMessages())).containsExactly("3", "4");
+			assertThat(notifications(listener)).containsExactly(Long.toString(lastTick()));
+		}
+	}
+
+	@Test
+	void aTickThatOthersWaitForNotifies() throws Exception {
+		acquire("i1");
+		this.calls.integer("select pgque.subscribe(?, 'other')", this.queue);
+		try (Session listener = Session.autoCommit(this.database)) {
+			listener.run("listen \"pgque_" + this.queue + "\"");
+			this.calls.send(this.queue, "1");
+			assertThat(Message.payloads(tickAndReceiveMessages())).containsExactly("1");
+			assertThat(notifications(listener)).containsExactly(Long.toString(lastTick()));
+		}
+	}
+
+	@Test
+	void aTickThatTheCallerDoesNotReceiveNotifies() throws Exception {
+		acquire("i1");
+		this.calls.send(this.queue, "1");
+		try (Session listener = Session.autoCommit(this.database);
+				Session other = Session.transactional(this.database)) {
+			listener.run("listen \"pgque_" + this.queue + "\"");
+			other.run("select from pgque_internal.sub for update");
+			assertThat(tickAndReceiveMessages()).isEmpty();
+			assertThat(notifications(listener)).containsExactly(Long.toString(lastTick()));
+		}
+	}
+
+	private List<Message> tickAndReceiveMessages() {
+		return this.calls.messages("select * from pgque.tick_and_receive_leased(?, 'c', 'i1', 1, 10, 1000)",
+				this.queue);
+	}
+
+	/**
+	 * What the server sends along with an answer.
+	 */
+	private static List<String> notifications(Session session) throws SQLException {
+		session.run("select 1");
+		PGNotification[] notifications = session.connection().unwrap(PGConnection.class).getNotifications();
+		return Arrays.stream(notifications).map(PGNotification::getParameter).toList();
 	}
 
 	@Test

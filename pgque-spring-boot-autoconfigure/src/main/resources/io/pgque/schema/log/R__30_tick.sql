@@ -7,7 +7,8 @@
 --     may delay an event, never lose it.
 --   * tick_now() takes a tick when, and only when, events are visible that the newest tick did not see:
 --     a commit that came late, behind a newer one, is covered by the next call.
---   * The tick, not the send, notifies: channel 'pgque_<queue>', payload the tick id.
+--   * The tick, not the send, notifies: channel 'pgque_<queue>', payload the tick id. Only where nobody is to be woken
+--     it doesn't: see tick_and_receive_leased.
 
 -- Refuses to run on a snapshot that does not move on with every statement.
 create or replace function pgque_internal.require_read_committed(i_what text) returns void
@@ -121,8 +122,10 @@ $$;
 --   i_seq     event sequence, read before this transaction had an id if i_fresh, and before the lock anyway
 --   i_fresh   whether that was so
 --   i_always  whether to tick without events too
+--   i_notify  whether to wake who listens; otherwise the caller sees to that
 --   result    tick id; NULL when nothing is visible that the newest tick did not see
-create or replace function pgque_internal.take_tick(i_queue pgque.queue, i_seq bigint, i_fresh boolean, i_always boolean)
+create or replace function pgque_internal.take_tick(
+    i_queue pgque.queue, i_seq bigint, i_fresh boolean, i_always boolean, i_notify boolean)
 returns bigint
 language plpgsql
 as $$
@@ -148,7 +151,9 @@ begin
     v_id := nextval(i_queue.queue_tick_seq::regclass);
     insert into pgque.tick (tick_queue, tick_id, tick_snapshot, tick_event_seq, tick_event_slots, tick_xid)
     values (i_queue.queue_id, v_id, v_snapshot, i_seq, v_slots, case when i_fresh then pg_current_xact_id() end);
-    perform pgque_internal.notify_tick(i_queue.queue_name, v_id);
+    if i_notify then
+        perform pgque_internal.notify_tick(i_queue.queue_name, v_id);
+    end if;
     return v_id;
 end
 $$;
@@ -183,10 +188,10 @@ as $$
     order by q.queue_name
 $$;
 
--- Ticks one queue for tick_now: exclusive, isolated from the other queues.
+-- Ticks one queue for tick_now: exclusive, isolated from the other queues. Parameters as of take_tick.
 --   result  'ticked', 'busy' (another session ticks, configures or registers it), 'failed', or NULL: nothing new
 create or replace function pgque_internal.tick_if_new(
-    i_queue_id int4, i_seq bigint, i_fresh boolean, out tick_id bigint, out outcome text, out detail text)
+    i_queue_id int4, i_seq bigint, i_fresh boolean, i_notify boolean, out tick_id bigint, out outcome text, out detail text)
 language plpgsql
 as $$
 declare
@@ -197,7 +202,7 @@ begin
         outcome := 'busy';
         return;
     end if;
-    tick_id := pgque_internal.take_tick(v_queue, i_seq, i_fresh, false);
+    tick_id := pgque_internal.take_tick(v_queue, i_seq, i_fresh, false, i_notify);
     if tick_id is not null then
         outcome := 'ticked';
     end if;
@@ -249,7 +254,7 @@ begin
     end loop;
 
     for i in 1 .. cardinality(v_ids) loop
-        v_result := pgque_internal.tick_if_new(v_ids[i], v_seqs[i], v_fresh);
+        v_result := pgque_internal.tick_if_new(v_ids[i], v_seqs[i], v_fresh, true);
         if v_result.outcome is not null then
             queue_name := v_names[i];
             tick_id := v_result.tick_id;
@@ -310,7 +315,7 @@ begin
            and pgque_internal.probe(v_state.queue_prefix, v_state.last_snapshot, v_snapshot) = 0 then
             continue;
         end if;
-        v_result := pgque_internal.tick_if_new(v_state.queue_id, v_state.seq, v_fresh);
+        v_result := pgque_internal.tick_if_new(v_state.queue_id, v_state.seq, v_fresh, true);
         if v_result.outcome is not null then
             queue_name := v_state.queue_name;
             tick_id := v_result.tick_id;
@@ -368,7 +373,7 @@ begin
     if (pgque_internal.newest_tick(i_state.queue_id)).tick_id is distinct from i_state.last_id then
         return null;
     end if;
-    return pgque_internal.take_tick(v_queue, i_state.seq, i_fresh, true);
+    return pgque_internal.take_tick(v_queue, i_state.seq, i_fresh, true, true);
 end
 $$;
 

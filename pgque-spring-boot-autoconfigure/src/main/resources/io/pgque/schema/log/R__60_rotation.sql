@@ -53,7 +53,7 @@ begin
     if v_lowest is null then
         -- Nobody reads; a tick keeps whoever subscribes next from starting before what is emptied now.
         v_seq := coalesce(pg_sequence_last_value(v_queue.queue_sequence), 0);
-        perform pgque_internal.take_tick(v_queue, v_seq, false, false);
+        perform pgque_internal.take_tick(v_queue, v_seq, false, false, true);
         v_lowest := (pgque_internal.newest_tick(v_queue.queue_id)).tick_id;
     else
         select t.tick_snapshot into v_seen from pgque.tick t

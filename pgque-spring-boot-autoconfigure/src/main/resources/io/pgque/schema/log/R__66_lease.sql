@@ -202,7 +202,8 @@ end
 $$;
 
 -- Ticks the queue and receives, in one transaction: for an instance that has just committed events of its own and
--- would wait for somebody else's tick.
+-- would wait for somebody else's tick. That tick notifies unless nobody but the caller waits for it: the queue has no
+-- other consumer, and the caller receives what the tick covers.
 --   parameters  as of receive_leased; not for slots of partitioned consumers
 --   tick_id     the tick that was taken; NULL: none was, since somebody else is about to tick, or the tick failed, or
 --               all is covered by ticks
@@ -218,7 +219,9 @@ declare
     v_fresh   boolean := pg_current_xact_id_if_assigned() is null;
     v_sub     pgque_internal.sub := pgque_internal.find_sub(i_queue, i_consumer);
     v_seq     bigint;
+    v_name    text;
     v_tick_id bigint;
+    v_cursor  pgque_internal.cursor;
     v_page    pgque_internal.page;
 begin
     perform pgque_internal.check_page(i_max_rows, i_max_bytes);
@@ -228,20 +231,25 @@ begin
     if v_sub.sub_part is not null then
         raise exception 'consumer % is a slot of a partitioned consumer: tick, then receive it', i_consumer;
     end if;
-    select coalesce(pg_sequence_last_value(q.queue_sequence), 0) into v_seq
+    select coalesce(pg_sequence_last_value(q.queue_sequence), 0), q.queue_name into v_seq, v_name
     from pgque.queue q
     where q.queue_id = v_sub.sub_queue and not q.queue_ticker_paused and not q.queue_external_ticker;
     if found then
-        v_tick_id := (pgque_internal.tick_if_new(v_sub.sub_queue, v_seq, v_fresh)).tick_id;
+        v_tick_id := (pgque_internal.tick_if_new(v_sub.sub_queue, v_seq, v_fresh, false)).tick_id;
     end if;
     -- Waiting would keep all others of the queue waiting for the tick, which wakes who receives.
     select * into v_sub from pgque_internal.sub s where s.sub_no = v_sub.sub_no for no key update skip locked;
-    if not found then
-        return;
+    if found then
+        perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
+        v_cursor := pgque_internal.newest_cursor(v_sub.sub_no);
+        v_page := pgque_internal.open_next(v_sub, v_cursor, false, i_max_rows, i_max_bytes, null, v_tick_id);
     end if;
-    perform pgque_internal.require_lease(v_sub, i_queue, i_consumer, i_instance, i_epoch);
-    v_page := pgque_internal.open_next(v_sub, pgque_internal.newest_cursor(v_sub.sub_no), false, i_max_rows, i_max_bytes,
-                                       null, v_tick_id);
+    -- Whoever registers after this look has yet to look for the first time.
+    if v_tick_id is not null
+       and (v_page.batch_id is null or v_cursor.cur_next_tick is not null or v_cursor.cur_last_tick + 1 <> v_tick_id
+            or exists (select from pgque_internal.sub s where s.sub_queue = v_sub.sub_queue and s.sub_no <> v_sub.sub_no)) then
+        perform pgque_internal.notify_tick(v_name, v_tick_id);
+    end if;
     if v_page.events is not null then
         return query select p.*, v_tick_id from pgque_internal.page_rows(v_page) p;
     elsif v_page.query is not null then

@@ -557,7 +557,7 @@ begin
         update pgque.partition_consumer p set next_n = i_n where p.queue_id = v_queue.queue_id and p.co_name = i_consumer;
         update pgque.partition_consumer p
         set last_tick = pgque_internal.take_tick(
-                v_queue, coalesce(pg_sequence_last_value(v_queue.queue_sequence), 0), false, true)
+                v_queue, coalesce(pg_sequence_last_value(v_queue.queue_sequence), 0), false, true, true)
         where p.queue_id = v_queue.queue_id and p.co_name = i_consumer;
     elsif v_partition.next_n <> i_n then
         raise exception 'consumer % on % is changing to n=% already', i_consumer, i_queue, v_partition.next_n

@@ -52,6 +52,7 @@ comment on column pgque_internal.hold.hold_delayed is
 
 -- They take other arguments now: the repeatable migrations create them anew.
 drop function if exists pgque_internal.take_tick(integer, bigint, boolean, boolean);
+drop function if exists pgque_internal.tick_if_new(integer, bigint, boolean);
 drop function if exists pgque_internal.open_merged(bigint, integer, bigint, bigint);
 drop function if exists pgque_internal.has_work(text, text);
 drop function if exists pgque_internal.merged_end_tick(pgque.tick, integer);
