@@ -49,7 +49,13 @@ final class StatementWatch {
 		Limit limit = new Limit(statement, System.nanoTime() + duration.toNanos());
 		this.limits.add(limit);
 		if (!this.watching) {
-			start();
+			try {
+				start();
+			}
+			catch (RuntimeException | Error ex) {
+				limit.close();
+				throw ex;
+			}
 		}
 		return limit;
 	}
@@ -75,19 +81,45 @@ final class StatementWatch {
 	}
 
 	private void watch() {
-		for (int idle = 0; idle < this.idleLooks || !stop();) {
-			LockSupport.parkNanos(PERIOD.toNanos());
-			// Nobody who interrupts it means anything by that.
-			Thread.interrupted();
-			idle = this.limits.isEmpty() ? idle + 1 : 0;
-			long now = System.nanoTime();
-			for (Limit limit : this.limits) {
-				if (limit.isOver(now)) {
+		boolean ended = false;
+		try {
+			for (int idle = 0; idle < this.idleLooks || !stop();) {
+				LockSupport.parkNanos(PERIOD.toNanos());
+				// Nobody who interrupts it means anything by that.
+				Thread.interrupted();
+				idle = look(System.nanoTime()) ? 0 : idle + 1;
+			}
+			ended = true;
+		}
+		finally {
+			if (!ended) {
+				// The next statement starts another.
+				this.watching = false;
+			}
+		}
+	}
+
+	/**
+	 * Look at what runs.
+	 * @return whether anything does
+	 */
+	private boolean look(long now) {
+		boolean running = false;
+		for (Limit limit : this.limits) {
+			running = true;
+			if (limit.isOver(now)) {
+				try {
 					// Cancelling needs a connection of its own, and waits for it.
 					daemon("pgque-statement-cancel", limit::cancel);
+					limit.cancelled = true;
+				}
+				catch (OutOfMemoryError ex) {
+					// No thread can be had now; there may be one at the next look.
+					logger.warn("A statement could not be cancelled yet", ex);
 				}
 			}
 		}
+		return running;
 	}
 
 	/**
@@ -97,8 +129,9 @@ final class StatementWatch {
 		this.lock.lock();
 		try {
 			this.watching = false;
-			// Who has begun since looks after this whether the thread runs.
-			this.watching = !this.limits.isEmpty();
+			// Who has begun since looks after this whether the thread runs. Asked of the
+			// elements: their count may be off while others come and go.
+			this.watching = this.limits.iterator().hasNext();
 			return !this.watching;
 		}
 		finally {
@@ -127,6 +160,9 @@ final class StatementWatch {
 
 		private boolean ended;
 
+		/**
+		 * Whether that is under way or done; of the thread that looks.
+		 */
 		private boolean cancelled;
 
 		private Limit(Statement statement, long deadline) {
@@ -134,18 +170,14 @@ final class StatementWatch {
 			this.deadline = deadline;
 		}
 
-		/**
-		 * Whether it is to be cancelled; that is said once.
-		 */
 		private boolean isOver(long now) {
-			if (now - this.deadline < 0 || this.cancelled) {
-				return false;
-			}
-			this.cancelled = true;
-			return true;
+			return !this.cancelled && now - this.deadline >= 0;
 		}
 
-		private void cancel() {
+		/**
+		 * Cancel the statement, unless it has ended.
+		 */
+		void cancel() {
 			this.lock.lock();
 			try {
 				if (!this.ended) {

@@ -83,7 +83,7 @@ public class PgqueTicker implements CommitListener, SmartLifecycle {
 	 * @param dataSource leads to the database
 	 * @param settings how it works
 	 * @param statementTimeout the longest time that a tick, or moving what is due, may
-	 * take, rounded to seconds; the maintenance has ten minutes
+	 * take, at least one second; the maintenance has ten minutes
 	 * @since 0.2.0
 	 */
 	public PgqueTicker(DataSource dataSource, TickerSettings settings, Duration statementTimeout) {

@@ -5,6 +5,8 @@ import java.sql.DriverManager;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 
 import io.pgque.testsupport.PgqueDatabase;
 import io.pgque.testsupport.TestDatabase;
@@ -59,9 +61,17 @@ class StatementWatchTests {
 	}
 
 	@Test
-	void leavesWhatFollowsAlone() throws SQLException {
-		this.watch.limit(this.statement, Duration.ofMillis(100)).close();
+	void leavesWhatFollowsAlone() throws Exception {
+		StatementWatch.Limit limit = this.watch.limit(this.statement, Duration.ofMillis(100));
+		limit.close();
+		// As a thread does that was started just before.
+		Thread late = new Thread(() -> {
+			LockSupport.parkNanos(300_000_000);
+			limit.cancel();
+		});
+		late.start();
 		assertThat(this.statement.execute("select pg_sleep(1)")).isTrue();
+		late.join();
 	}
 
 	@Test
@@ -87,16 +97,28 @@ class StatementWatchTests {
 	}
 
 	@Test
-	void aLimitIsSeenWheneverItIsSet() throws SQLException {
+	void aLimitIsSeenWheneverItIsSet() throws Exception {
 		StatementWatch restless = new StatementWatch(Duration.ZERO);
-		for (int time = 0; time < 10; time++) {
-			// The thread is about to end each time.
-			await().until(() -> !restless.isWatching());
-			try (StatementWatch.Limit limit = restless.limit(this.statement, Duration.ofMillis(10))) {
-				assertThatExceptionOfType(SQLException.class)
-					.isThrownBy(() -> this.statement.execute("select pg_sleep(30)"))
-					.satisfies((ex) -> assertThat(ex.getSQLState()).isEqualTo(CANCELED));
+		AtomicBoolean over = new AtomicBoolean();
+		// Its thread is ended and started all the time meanwhile.
+		Thread other = new Thread(() -> {
+			while (!over.get()) {
+				restless.limit(this.statement, Duration.ofMinutes(1)).close();
 			}
+		});
+		other.start();
+		try {
+			for (int time = 0; time < 10; time++) {
+				try (StatementWatch.Limit limit = restless.limit(this.statement, Duration.ofMillis(10))) {
+					assertThatExceptionOfType(SQLException.class)
+						.isThrownBy(() -> this.statement.execute("select pg_sleep(30)"))
+						.satisfies((ex) -> assertThat(ex.getSQLState()).isEqualTo(CANCELED));
+				}
+			}
+		}
+		finally {
+			over.set(true);
+			other.join();
 		}
 	}
 
