@@ -89,6 +89,18 @@ class MaintenanceHookTests {
 	}
 
 	@Test
+	void whatAHookSetsEndsWithIt() {
+		this.engine.execute("create function pgque.wandering_hook(text) returns integer language sql as"
+				+ " $$ select length(set_config('search_path', 'public', true)) $$");
+		this.engine.execute("create function pgque.looking_hook(i_queue text) returns integer language sql as"
+				+ " $$ insert into public.called values (current_setting('search_path'), i_queue, '') returning 1 $$");
+		hooks("{wandering_hook,looking_hook}");
+		maint();
+		assertThat(this.engine.values(String.class, "select hook from public.called"))
+			.containsExactly("pg_catalog, pg_temp");
+	}
+
+	@Test
 	void failingHookStopsNothingElse() {
 		hooks("{failing_hook,hook}");
 		this.engine.update("update pgque.queue set queue_switch_time = now() - interval '3 hours' where queue_name = ?",

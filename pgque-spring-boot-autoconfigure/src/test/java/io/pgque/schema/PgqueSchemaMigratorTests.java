@@ -144,6 +144,19 @@ class PgqueSchemaMigratorTests {
 	}
 
 	@Test
+	void callsNothingThatOthersHavePutIntoItsSchema() {
+		migrator().migrate();
+		this.database.execute("select pgque.create_queue('q')");
+		for (String parameters : List.of("text, text", "text, text, integer", "text, text, text")) {
+			this.database.execute("create function pgque.format(" + parameters + ") returns text language plpgsql as"
+					+ " $$ begin raise exception 'planted'; end $$");
+		}
+		this.database.execute("update pgque.flyway_schema_history set checksum = 0 where version is null");
+		nextRelease().migrate();
+		assertThat(version()).isEqualTo("0.3.0");
+	}
+
+	@Test
 	void takesOverWhatItsOwnScriptInstalled() throws IOException {
 		installByScript();
 		migratorThatCannotMigrate().migrate();

@@ -75,6 +75,7 @@ $$;
 -- Names of a queue's three event tables.
 create or replace function pgque_internal.leaves(i_prefix text) returns text[]
 language plpgsql immutable
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     return array[i_prefix || '_0', i_prefix || '_1', i_prefix || '_2'];
@@ -161,6 +162,7 @@ $$;
 --   i_queue_id, i_slot  queue and slot of its ring
 create or replace function pgque_internal.open_leaf(i_queue_id int4, i_slot int4) returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_leaf     text := format('pgque.event_%s_%s', i_queue_id, i_slot);
@@ -251,6 +253,7 @@ $$;
 --   result      true when removed; false while another session uses the event table
 create or replace function pgque_internal.drop_events(i_queue_id int4) returns boolean
 language plpgsql
+set search_path = pg_catalog, pg_temp
 set lock_timeout = '10ms'
 as $$
 begin
@@ -375,6 +378,7 @@ $$;
 -- Refuses a period that is not positive.
 create or replace function pgque_internal.check_period(i_param text, i_value text) returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     if i_value::interval <= interval '0' then

@@ -16,6 +16,7 @@
 -- the id of the last event that is settled, and which slot of how many the consumer is, or NULL.
 create or replace function pgque_internal.write_readers(i_queue_id int4) returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $do$
 declare
     v_name    text := 'pgque_internal.event_' || i_queue_id;
@@ -98,6 +99,7 @@ $do$;
 -- Removes the readers of a queue whose event tables are gone.
 create or replace function pgque_internal.drop_readers(i_queue_id int4) returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     execute format('drop function if exists %1$s_slots, %1$s_size, %1$s_few', 'pgque_internal.event_' || i_queue_id);
@@ -109,6 +111,7 @@ $$;
 --   result  0
 create or replace function pgque_internal.check_readers() returns integer
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform pgque_internal.write_readers(q.queue_id)

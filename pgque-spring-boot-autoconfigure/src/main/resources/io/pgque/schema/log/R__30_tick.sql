@@ -189,7 +189,7 @@ as $$
 $$;
 
 -- Ticks one queue for tick_now: exclusive, isolated from the other queues. Parameters as of take_tick.
---   result  'ticked', 'busy' (another session ticks, configures or registers it), 'failed', or NULL: nothing new
+--   result  'ticked', 'busy' (another session ticks or configures it), 'failed', or NULL: nothing new
 create or replace function pgque_internal.tick_if_new(
     i_queue_id int4, i_seq bigint, i_fresh boolean, i_notify boolean, out tick_id bigint, out outcome text, out detail text)
 language plpgsql

@@ -166,6 +166,7 @@ $$;
 --   result  its qualified name; NULL when there is none
 create or replace function pgque_internal.maint_hook(i_name text) returns text
 language plpgsql stable
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     return (
@@ -185,6 +186,7 @@ $$;
 --   result   what the hook returned; NULL, with a warning, when there is no such function
 create or replace function pgque_internal.run_hook(i_hook text, i_queue text) returns integer
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_hook  text := pgque_internal.maint_hook(i_hook);
@@ -205,6 +207,7 @@ $$;
 --   result   sum of what the operations returned
 create or replace function pgque_internal.run_maint(i_hooks boolean) returns integer
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_step  record;
@@ -317,6 +320,7 @@ $$;
 --   result           the ring; NULL when it need not turn, or another session turns it
 create or replace function pgque_internal.full_ring(i_ring text, i_table text) returns pgque_internal.ring
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_ring pgque_internal.ring;
@@ -337,6 +341,7 @@ $$;
 --   result        rows copied; -1: not done because of the share
 create or replace function pgque_internal.copy_needed_ticks(i_slot int4, i_most_share float8) returns bigint
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_ids    int4[];
@@ -381,6 +386,7 @@ $$;
 --   result    whether it was turned; false when the slot is in use, or still needed
 create or replace function pgque_internal.turn_ring(i_ring text, i_slot int4) returns boolean
 language plpgsql
+set search_path = pg_catalog, pg_temp
 set lock_timeout = '100ms'
 as $$
 declare
@@ -405,6 +411,7 @@ $$;
 --   result  0
 create or replace function pgque_internal.turn_tick_ring() returns integer
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_ring   pgque_internal.ring := pgque_internal.full_ring('tick', 'pgque.tick');
@@ -430,6 +437,7 @@ $$;
 --   result  0
 create or replace function pgque_internal.turn_cursor_ring() returns integer
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_slot   int2 := pgque_internal.ring_slot('cursor');
@@ -458,6 +466,7 @@ $$;
 --   result  number of queues whose tables went
 create or replace function pgque_internal.drop_orphans() returns integer
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_id    int4;
@@ -481,6 +490,7 @@ $$;
 --   result  0
 create or replace function pgque_internal.drop_consumers() returns integer
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     delete from pgque.consumer c

@@ -244,7 +244,8 @@ begin
         v_cursor := pgque_internal.newest_cursor(v_sub.sub_no);
         v_page := pgque_internal.open_next(v_sub, v_cursor, false, i_max_rows, i_max_bytes, null, v_tick_id);
     end if;
-    -- Whoever registers after this look has yet to look for the first time.
+    -- Whoever registers after this look, and receives for the first time before the tick is committed, isn't woken by
+    -- it: he gets what it covers with the next tick or poll.
     if v_tick_id is not null
        and (v_page.batch_id is null or v_cursor.cur_next_tick is not null or v_cursor.cur_last_tick + 1 <> v_tick_id
             or exists (select from pgque_internal.sub s where s.sub_queue = v_sub.sub_queue and s.sub_no <> v_sub.sub_no)) then

@@ -166,6 +166,7 @@ $$;
 --   result      number removed
 create or replace function pgque_internal.drop_idem(i_queue_id int4, i_limit bigint) returns bigint
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_count bigint;
@@ -216,6 +217,7 @@ $$;
 --   result  0
 create or replace function pgque_internal.drop_expired_keys() returns integer
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform pgque_internal.drop_idem(null, null);

@@ -207,6 +207,7 @@ create or replace function pgque_internal.due_delayed(
     i_mark pgque_internal.delay_mark, i_until timestamptz, i_snapshot pg_snapshot, i_limit int4,
     out slots int2[], out ids bigint[], out places tid[], out until timestamptz)
 language plpgsql
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -283,6 +284,7 @@ $$;
 create or replace function pgque_internal.move_delayed(
     i_slots int2[], i_ids bigint[], i_places tid[], i_error text, out sent bigint, out taken bigint)
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_slot  int2;
@@ -363,6 +365,7 @@ $$;
 create or replace function pgque_internal.move_delayed_singly(
     i_slots int2[], i_ids bigint[], i_places tid[], out sent bigint, out taken bigint)
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_result record;
@@ -387,6 +390,7 @@ $$;
 --   result  number of events sent
 create or replace function pgque_internal.deliver_delayed(i_mark boolean) returns bigint
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_mark     pgque_internal.delay_mark := pgque_internal.newest_mark();
@@ -477,6 +481,7 @@ $$;
 --   result   whether it was emptied; false when a row waits there, or it is in use
 create or replace function pgque_internal.empty_delay_slot(i_table regclass) returns boolean
 language plpgsql
+set search_path = pg_catalog, pg_temp
 set lock_timeout = '100ms'
 as $$
 declare
@@ -514,6 +519,7 @@ $$;
 --   result  0
 create or replace function pgque_internal.empty_delay_slots() returns integer
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_past  int2[] := pgque_internal.past_delay_slots(clock_timestamp()) || array[15, 16]::int2[];

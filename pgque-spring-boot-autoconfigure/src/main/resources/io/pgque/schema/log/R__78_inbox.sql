@@ -87,6 +87,7 @@ $$;
 --   result  number of tables emptied
 create or replace function pgque_internal.turn_inbox() returns integer
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_ring    pgque_internal.inbox_ring;

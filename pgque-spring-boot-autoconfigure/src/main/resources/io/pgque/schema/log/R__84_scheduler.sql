@@ -27,6 +27,7 @@ $$;
 -- Removes the engine's jobs of this database from pg_cron.
 create or replace function pgque_internal.remove_cron_jobs() returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     -- By what is there, not by what was stored: removing a job that does not exist is an error.
@@ -40,6 +41,7 @@ $$;
 --   errors  'pg_timetable is not installed in this database', 'untrusted pg_timetable schema owner'
 create or replace function pgque_internal.require_timetable() returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_schema oid := to_regnamespace('timetable');
@@ -72,6 +74,7 @@ $$;
 -- Removes the engine's jobs from pg_timetable.
 create or replace function pgque_internal.remove_timetable_jobs() returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform pgque_internal.require_timetable();
@@ -84,6 +87,7 @@ $$;
 --   result  its id
 create or replace function pgque_internal.add_timetable_job(i_name text, i_schedule text, i_command text) returns bigint
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_arguments int;

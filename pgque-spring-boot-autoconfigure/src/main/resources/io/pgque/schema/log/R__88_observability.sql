@@ -248,6 +248,7 @@ $$;
 --   i_bucket_size  width of a bucket; error 'bucket size must be > 0'
 create or replace function pgque_internal.bucketed_queue(i_queue_name text, i_bucket_size interval) returns int4
 language plpgsql stable
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_queue_id int4;

@@ -9,6 +9,7 @@
 -- or of an event that is complete all the same.
 create or replace function pgque_internal.is_from_the_future(i_queue pgque.queue, i_newest pgque.tick) returns boolean
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_leaf  text;

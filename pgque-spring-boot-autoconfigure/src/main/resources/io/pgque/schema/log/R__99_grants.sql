@@ -10,8 +10,9 @@
 --     unqualified name, and everything internal is in a schema where they can create nothing. Of what is in there,
 --     writers may call the functions of the capture triggers, which run with the rights of whoever makes a change
 --     and do nothing that he could not do himself.
---   * What can be called from outside has a search path of its own. Internal functions have that of the function that
---     calls them: setting it again for each would take longer than many of them do.
+--   * What can be called from outside has a search path of its own, and so has what a migration calls. Internal
+--     functions that every tick or every batch needs have that of the function that calls them: setting it again for
+--     each would take longer than many of them do.
 
 -- Release of this schema.
 create or replace function pgque.version() returns text
@@ -51,7 +52,7 @@ begin
         from pg_catalog.pg_type t
         where t.typnamespace = 'pgque_internal'::regnamespace and t.typelem = 0
     loop
-        execute format('revoke usage on type %s from public', v_type);
+        execute pg_catalog.format('revoke usage on type %s from public', v_type);
     end loop;
 end
 $$;
