@@ -146,14 +146,15 @@ final class ChaosRun implements AutoCloseable {
 	}
 
 	/**
-	 * Return what was logged at level WARN since the fault began, by its first words.
+	 * Return what was logged at level WARN since the fault began, by thread, since each
+	 * has something of its own to do, and by its first words.
 	 */
 	Map<String, Lines> warnings() {
 		Map<String, Lines> warnings = new TreeMap<>();
 		this.log.lines.stream()
 			.skip(this.linesBefore)
 			.filter((line) -> line.getLevel().isGreaterOrEqual(Level.WARN))
-			.forEach((line) -> warnings.merge(activity(line.getFormattedMessage()),
+			.forEach((line) -> warnings.merge(line.getThreadName() + ": " + activity(line.getFormattedMessage()),
 					new Lines(1, (line.getThrowableProxy() != null) ? 1 : 0), Lines::plus));
 		return warnings;
 	}
