@@ -54,6 +54,12 @@ final class PollLoop {
 	private @Nullable Runnable tick;
 
 	/**
+	 * Whether the last attempt to tick failed: to look for messages writes nothing when
+	 * there are none, and works where no tick is taken, such as on a read-only server.
+	 */
+	private boolean tickFailed;
+
+	/**
 	 * The first page of the batch that was received when the last one was settled.
 	 */
 	private @Nullable Page next;
@@ -217,10 +223,12 @@ final class PollLoop {
 		Runnable handBack = this.tick;
 		Page next = this.next;
 		this.next = null;
-		if (handBack == null) {
+		if (handBack == null && !this.tickFailed) {
 			return (next != null && this.source.tenure() == this.nextTenure) ? next : this.source.receive();
 		}
+		this.tickFailed = true;
 		TickedPage received = this.source.tickAndReceive();
+		this.tickFailed = false;
 		if (received == null) {
 			return null;
 		}
