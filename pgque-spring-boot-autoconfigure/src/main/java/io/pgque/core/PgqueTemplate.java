@@ -21,6 +21,7 @@ import org.jspecify.annotations.Nullable;
 
 import org.springframework.beans.factory.DisposableBean;
 import org.springframework.messaging.Message;
+import org.springframework.transaction.TransactionExecutionListener;
 import org.springframework.util.Assert;
 import org.springframework.util.ClassUtils;
 
@@ -103,6 +104,21 @@ public class PgqueTemplate implements PgqueOperations, DisposableBean {
 	public void setCommitListener(CommitListener commitListener) {
 		Assert.notNull(commitListener, "commitListener must not be null");
 		this.transactions.setCommitListener(commitListener);
+	}
+
+	/**
+	 * Return what has this template follow the transactions of the managers that it is
+	 * added to, with
+	 * {@link org.springframework.transaction.ConfigurableTransactionManager#addListener
+	 * addListener} before they are in use. A template finds out by itself what
+	 * transaction it sends in; where it is told, {@link #publish} and {@link #sendLater}
+	 * cost less, and what callbacks before the commit send is collected too. The managers
+	 * may be those of other resources as well.
+	 * @return the listener
+	 * @since 0.2.0
+	 */
+	public TransactionExecutionListener getTransactionExecutionListener() {
+		return this.transactions.follower();
 	}
 
 	/**

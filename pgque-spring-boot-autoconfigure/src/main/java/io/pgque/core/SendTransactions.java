@@ -21,7 +21,10 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.jdbc.CannotGetJdbcConnectionException;
 import org.springframework.jdbc.datasource.DataSourceUtils;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
+import org.springframework.transaction.TransactionExecution;
+import org.springframework.transaction.TransactionExecutionListener;
 import org.springframework.transaction.support.AbstractPlatformTransactionManager;
+import org.springframework.transaction.support.DefaultTransactionStatus;
 import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 
@@ -179,7 +182,7 @@ final class SendTransactions {
 		if (!autoCommit && !foreign && active && synchronizing) {
 			Synchronization current = current();
 			T result = joined.apply(current);
-			current.queues.add(queue);
+			current.sent(queue);
 			return result;
 		}
 		T result = alone.get();
@@ -215,14 +218,61 @@ final class SendTransactions {
 		}
 	}
 
+	/**
+	 * Return what follows transactions when it is registered with their manager.
+	 */
+	TransactionExecutionListener follower() {
+		return new Follower();
+	}
+
+	private @Nullable Synchronization joined() {
+		return (Synchronization) TransactionSynchronizationManager.getResource(this);
+	}
+
 	private Synchronization current() {
-		Synchronization current = (Synchronization) TransactionSynchronizationManager.getResource(this);
-		if (current == null) {
-			current = new Synchronization();
-			TransactionSynchronizationManager.registerSynchronization(current);
-			TransactionSynchronizationManager.bindResource(this, current);
+		Synchronization current = joined();
+		return (current != null) ? current : join(false);
+	}
+
+	private Synchronization join(boolean followed) {
+		Synchronization joined = new Synchronization(followed);
+		TransactionSynchronizationManager.registerSynchronization(joined);
+		TransactionSynchronizationManager.bindResource(this, joined);
+		return joined;
+	}
+
+	/**
+	 * Is told by a transaction manager when transactions begin, and when they are about
+	 * to commit: after all callbacks, which synchronizations alone don't know.
+	 */
+	private final class Follower implements TransactionExecutionListener {
+
+		@Override
+		public void afterBegin(TransactionExecution transaction, @Nullable Throwable failure) {
+			if (failure == null && isOwnScope(transaction) && !transaction.isReadOnly()
+					&& TransactionSynchronizationManager.hasResource(SendTransactions.this.dataSource)
+					&& joined() == null) {
+				join(true);
+			}
 		}
-		return current;
+
+		@Override
+		public void beforeCommit(TransactionExecution transaction) {
+			Synchronization joined = joined();
+			if (joined != null && joined.followed && isOwnScope(transaction)) {
+				joined.finish();
+			}
+		}
+
+		/**
+		 * Whether the synchronizations that are registered now are those of the
+		 * transaction, and no others'.
+		 */
+		private static boolean isOwnScope(TransactionExecution transaction) {
+			return transaction.isNewTransaction() && transaction instanceof DefaultTransactionStatus status
+					&& status.isNewSynchronization();
+		}
+
 	}
 
 	/**
@@ -248,9 +298,9 @@ final class SendTransactions {
 	}
 
 	/**
-	 * Whether the transaction is in its last steps. Spring tells synchronizations that
-	 * are registered now nothing of what is left of them, and there is no other way to
-	 * know.
+	 * Whether the transaction, which nobody has followed, is in its last steps. Spring
+	 * tells synchronizations that are registered now nothing of what is left of them, and
+	 * there is no other way to know.
 	 */
 	private static boolean isEnding() {
 		// The name of a method costs much more than its class.
@@ -260,82 +310,84 @@ final class SendTransactions {
 	}
 
 	/**
-	 * Writes what was collected in one transaction, before it commits and after all
-	 * callbacks that may still send.
-	 */
-	private static final class Collecting implements TransactionSynchronization {
-
-		private final PendingSends sends;
-
-		private boolean over;
-
-		Collecting(PendingSends sends, boolean over) {
-			this.sends = sends;
-			this.over = over;
-		}
-
-		@Override
-		public int getOrder() {
-			return LOWEST_PRECEDENCE;
-		}
-
-		@Override
-		public void savepoint(Object savepoint) {
-			this.sends.savepoint(savepoint);
-		}
-
-		@Override
-		public void savepointRollback(Object savepoint) {
-			this.sends.rollbackTo(savepoint);
-		}
-
-		@Override
-		public void flush() {
-			this.sends.writeAll();
-		}
-
-		@Override
-		public void beforeCommit(boolean readOnly) {
-			this.over = true;
-			this.sends.writeAll();
-		}
-
-	}
-
-	/**
-	 * Collects the queues of one transaction.
+	 * Follows a transaction: writes what was collected before it commits and after all
+	 * callbacks that may still send, and tells what it sent to once it has committed.
 	 */
 	private final class Synchronization implements TransactionSynchronization {
 
+		/**
+		 * Where something was sent to, and nobody was told yet.
+		 */
 		private final Set<String> queues = new LinkedHashSet<>();
 
-		private @Nullable Collecting collection;
+		private @Nullable PendingSends pending;
+
+		/**
+		 * Whether the {@link Follower} says when the transaction is about to commit.
+		 */
+		private final boolean followed;
+
+		/**
+		 * Whether it is known that {@link #beforeCommit} is still to come, or not.
+		 */
+		private boolean located;
+
+		/**
+		 * Whether it is too late to collect.
+		 */
+		private boolean over;
+
+		/**
+		 * Whether all that was sent is part of the transaction, and not of what comes
+		 * after its commit.
+		 */
+		private boolean complete;
+
+		Synchronization(boolean followed) {
+			this.followed = followed;
+			this.located = followed;
+		}
 
 		/**
 		 * Collect a message, if something is going to write it.
 		 */
 		boolean collect(OutgoingEvent event) {
-			if (this.collection == null) {
-				this.collection = new Collecting(new PendingSends(SendTransactions.this.writer), isEnding());
-				TransactionSynchronizationManager.registerSynchronization(this.collection);
+			if (!this.located) {
+				this.located = true;
+				this.over = this.over || isEnding();
 			}
-			if (this.collection.over) {
+			if (this.over) {
 				return false;
 			}
-			this.collection.sends.add(event);
+			PendingSends pending = this.pending;
+			if (pending == null) {
+				pending = new PendingSends(SendTransactions.this.writer);
+				this.pending = pending;
+			}
+			pending.add(event);
 			return true;
 		}
 
 		void writePending(String queue) {
-			if (this.collection != null) {
-				this.collection.sends.write(queue);
+			if (this.pending != null) {
+				this.pending.write(queue);
 			}
+		}
+
+		private void writePending() {
+			if (this.pending != null) {
+				this.pending.writeAll();
+			}
+		}
+
+		void sent(String queue) {
+			this.queues.add(queue);
+			this.complete = false;
 		}
 
 		@Override
 		public int getOrder() {
-			// Other callbacks may take their time.
-			return HIGHEST_PRECEDENCE;
+			return LOWEST_PRECEDENCE;
 		}
 
 		@Override
@@ -349,6 +401,44 @@ final class SendTransactions {
 		}
 
 		@Override
+		public void savepoint(Object savepoint) {
+			if (this.pending != null) {
+				this.pending.savepoint(savepoint);
+			}
+		}
+
+		@Override
+		public void savepointRollback(Object savepoint) {
+			if (this.pending != null) {
+				this.pending.rollbackTo(savepoint);
+			}
+		}
+
+		@Override
+		public void flush() {
+			writePending();
+		}
+
+		@Override
+		public void beforeCommit(boolean readOnly) {
+			if (!this.followed) {
+				finish();
+			}
+		}
+
+		/**
+		 * Nothing but the commit is certain to come any more.
+		 */
+		private void finish() {
+			this.over = true;
+			writePending();
+			this.complete = true;
+			if (!this.queues.isEmpty() && TransactionSynchronizationManager.getSynchronizations().size() > 1) {
+				TransactionSynchronizationManager.registerSynchronization(new Telling(this));
+			}
+		}
+
+		@Override
 		public void afterCommit() {
 			tell();
 		}
@@ -356,19 +446,22 @@ final class SendTransactions {
 		@Override
 		public void afterCompletion(int status) {
 			TransactionSynchronizationManager.unbindResourceIfPossible(SendTransactions.this);
-			if (status == STATUS_COMMITTED && !this.queues.isEmpty()) {
-				// Sent since the commit.
-				commitLate();
-			}
-			if (status != STATUS_ROLLED_BACK && !this.queues.isEmpty()) {
+			if (status == STATUS_COMMITTED) {
 				tell();
+			}
+			else if (status == STATUS_UNKNOWN) {
+				SendTransactions.this.tell(this.queues);
 			}
 		}
 
+		/**
+		 * Tell of what has been committed, once what was sent since the commit is, too.
+		 */
 		private void tell() {
-			Set<String> told = Set.copyOf(this.queues);
-			this.queues.clear();
-			SendTransactions.this.commitListener.committed(told);
+			if (!this.queues.isEmpty() && !this.complete) {
+				commitLate();
+			}
+			SendTransactions.this.tell(this.queues);
 		}
 
 		private void commitLate() {
@@ -384,6 +477,31 @@ final class SendTransactions {
 			finally {
 				DataSourceUtils.releaseConnection(connection, SendTransactions.this.dataSource);
 			}
+		}
+
+	}
+
+	private void tell(Set<String> queues) {
+		if (!queues.isEmpty()) {
+			Set<String> told = Set.copyOf(queues);
+			queues.clear();
+			this.commitListener.committed(told);
+		}
+	}
+
+	/**
+	 * Has a commit told before other callbacks, which may take their time.
+	 */
+	private record Telling(Synchronization transaction) implements TransactionSynchronization {
+
+		@Override
+		public int getOrder() {
+			return HIGHEST_PRECEDENCE;
+		}
+
+		@Override
+		public void afterCommit() {
+			this.transaction.afterCommit();
 		}
 
 	}

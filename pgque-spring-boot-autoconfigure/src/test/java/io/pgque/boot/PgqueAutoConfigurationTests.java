@@ -55,9 +55,12 @@ import org.springframework.jdbc.core.JdbcOperations;
 import org.springframework.jdbc.core.simple.JdbcClient;
 import org.springframework.jdbc.datasource.DelegatingDataSource;
 import org.springframework.jdbc.datasource.DriverManagerDataSource;
+import org.springframework.jdbc.support.JdbcTransactionManager;
 import org.springframework.messaging.converter.MessageConverter;
 import org.springframework.messaging.handler.annotation.support.MessageHandlerMethodFactory;
 import org.springframework.scheduling.TaskScheduler;
+import org.springframework.transaction.ConfigurableTransactionManager;
+import org.springframework.transaction.TransactionExecutionListener;
 import org.springframework.transaction.TransactionManager;
 import org.springframework.transaction.support.TransactionOperations;
 import org.springframework.transaction.support.TransactionTemplate;
@@ -204,6 +207,23 @@ class PgqueAutoConfigurationTests {
 			});
 	}
 
+	/**
+	 * That is to say, what their callbacks send before the commit is collected.
+	 */
+	@Test
+	void templateFollowsTheTransactionsOfAllManagers() {
+		this.runner.run((context) -> assertThat(context.getBean(ConfigurableTransactionManager.class))
+			.satisfies((manager) -> assertThat(manager.getTransactionExecutionListeners()).hasSize(1)));
+		this.runner
+			.withBean("first", JdbcTransactionManager.class,
+					() -> new JdbcTransactionManager(this.database.dataSource()))
+			.withBean("second", JdbcTransactionManager.class,
+					() -> new JdbcTransactionManager(this.database.dataSource()))
+			.run((context) -> assertThat(context.getBeansOfType(ConfigurableTransactionManager.class).values())
+				.hasSize(2)
+				.allSatisfy((manager) -> assertThat(manager.getTransactionExecutionListeners()).hasSize(1)));
+	}
+
 	@Test
 	void noBeanThatOthersPickByType() {
 		new ApplicationContextRunner().withConfiguration(OURS)
@@ -214,7 +234,7 @@ class PgqueAutoConfigurationTests {
 				for (Class<?> type : List.of(Flyway.class, TaskScheduler.class, ScheduledExecutorService.class,
 						Executor.class, TransactionOperations.class, TransactionManager.class, JdbcOperations.class,
 						JdbcClient.class, ObjectMapper.class, JsonMapper.class, MessageConverter.class,
-						MessageHandlerMethodFactory.class, Clock.class)) {
+						MessageHandlerMethodFactory.class, TransactionExecutionListener.class, Clock.class)) {
 					assertThat(context).doesNotHaveBean(type);
 				}
 			});

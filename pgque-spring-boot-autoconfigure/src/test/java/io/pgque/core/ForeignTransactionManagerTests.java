@@ -26,6 +26,8 @@ import org.jooq.impl.DataSourceConnectionProvider;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.mybatis.spring.SqlSessionFactoryBean;
 import org.mybatis.spring.SqlSessionTemplate;
 
@@ -35,6 +37,7 @@ import org.springframework.orm.jpa.JpaTransactionManager;
 import org.springframework.orm.jpa.LocalContainerEntityManagerFactoryBean;
 import org.springframework.orm.jpa.SharedEntityManagerCreator;
 import org.springframework.orm.jpa.vendor.HibernateJpaVendorAdapter;
+import org.springframework.transaction.ConfigurableTransactionManager;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.TransactionDefinition;
 import org.springframework.transaction.support.TransactionTemplate;
@@ -47,6 +50,8 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
  * messages are committed together or not at all.
  */
 @PgqueDatabase
+@ParameterizedClass(name = "followed: {0}")
+@ValueSource(booleans = { false, true })
 class ForeignTransactionManagerTests {
 
 	private static int number;
@@ -59,6 +64,8 @@ class ForeignTransactionManagerTests {
 
 	private final String queue = "queue" + (++number);
 
+	private final boolean followed;
+
 	private final TestDatabase database;
 
 	private final HikariDataSource pool;
@@ -69,7 +76,8 @@ class ForeignTransactionManagerTests {
 
 	private final List<Set<String>> commits = new ArrayList<>();
 
-	ForeignTransactionManagerTests(TestDatabase database) {
+	ForeignTransactionManagerTests(boolean followed, TestDatabase database) {
+		this.followed = followed;
 		this.database = database;
 		this.pool = database.pool(2);
 		this.client = new PgqueClient(this.pool);
@@ -91,6 +99,13 @@ class ForeignTransactionManagerTests {
 		};
 		assertThat(this.pool.getHikariPoolMXBean().getActiveConnections()).isZero();
 		this.pool.close();
+	}
+
+	private <T extends ConfigurableTransactionManager> T follow(T transactionManager) {
+		if (this.followed) {
+			transactionManager.addListener(this.template.getTransactionExecutionListener());
+		}
+		return transactionManager;
 	}
 
 	private List<String> received() {
@@ -145,7 +160,7 @@ class ForeignTransactionManagerTests {
 		EntityManagerFactory factory = entityManagerFactory();
 		try {
 			EntityManager entityManager = SharedEntityManagerCreator.createSharedEntityManager(factory);
-			assertRowsAndMessagesGoTogether(new JpaTransactionManager(factory),
+			assertRowsAndMessagesGoTogether(follow(new JpaTransactionManager(factory)),
 					(id) -> entityManager.persist(new Purchase(id)));
 		}
 		finally {
@@ -162,7 +177,7 @@ class ForeignTransactionManagerTests {
 		EntityManagerFactory factory = entityManagerFactory();
 		try {
 			EntityManager entityManager = SharedEntityManagerCreator.createSharedEntityManager(factory);
-			TransactionTemplate transaction = new TransactionTemplate(new JpaTransactionManager(factory));
+			TransactionTemplate transaction = new TransactionTemplate(follow(new JpaTransactionManager(factory)));
 			whilePersisting = () -> this.template.sendLater(this.queue, "by the entity");
 			transaction.executeWithoutResult((status) -> {
 				this.template.sendLater(this.queue, "before");
@@ -201,14 +216,14 @@ class ForeignTransactionManagerTests {
 		SqlSessionFactory created = factory.getObject();
 		assertThat(created).isNotNull();
 		PurchaseMapper mapper = new SqlSessionTemplate(created).getMapper(PurchaseMapper.class);
-		assertRowsAndMessagesGoTogether(new JdbcTransactionManager(this.pool), mapper::insert);
+		assertRowsAndMessagesGoTogether(follow(new JdbcTransactionManager(this.pool)), mapper::insert);
 	}
 
 	@Test
 	void jooq() {
 		var connections = new DataSourceConnectionProvider(new TransactionAwareDataSourceProxy(this.pool));
 		var dsl = DSL.using(connections, SQLDialect.POSTGRES);
-		assertRowsAndMessagesGoTogether(new JdbcTransactionManager(this.pool),
+		assertRowsAndMessagesGoTogether(follow(new JdbcTransactionManager(this.pool)),
 				(id) -> dsl.insertInto(DSL.table("purchase"), DSL.field("id", Long.class)).values(id).execute());
 	}
 

@@ -24,6 +24,8 @@ import io.pgque.testsupport.TestDatabase;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import org.springframework.jdbc.datasource.DataSourceUtils;
 import org.springframework.jdbc.support.JdbcTransactionManager;
@@ -39,11 +41,17 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
  * Tests for what {@link PgqueTemplate} collects and writes before the commit.
  */
 @PgqueDatabase
+@ParameterizedClass(name = "followed: {0}")
+@ValueSource(booleans = { false, true })
 class SendLaterTests {
 
 	private static int number;
 
 	private final String queue = "queue" + (++number);
+
+	private final boolean followed;
+
+	private final TestDatabase database;
 
 	private final HikariDataSource pool;
 
@@ -59,13 +67,19 @@ class SendLaterTests {
 
 	private final TransactionTemplate nested;
 
-	SendLaterTests(TestDatabase database) {
+	SendLaterTests(boolean followed, TestDatabase database) {
+		this.followed = followed;
+		this.database = database;
 		this.pool = database.pool(3);
 		this.dataSource = new StatementCounter(this.pool);
 		this.client = new PgqueClient(this.pool);
 		this.template = new PgqueTemplate(this.dataSource, new Jackson2MessageConverter());
 		this.template.setCommitListener(this.commits::add);
-		this.transaction = new TransactionTemplate(new JdbcTransactionManager(this.dataSource));
+		JdbcTransactionManager manager = new JdbcTransactionManager(this.dataSource);
+		if (followed) {
+			manager.addListener(this.template.getTransactionExecutionListener());
+		}
+		this.transaction = new TransactionTemplate(manager);
 		this.nested = template(TransactionDefinition.PROPAGATION_NESTED);
 	}
 
@@ -272,6 +286,76 @@ class SendLaterTests {
 		for (String phase : phases) {
 			this.transaction.executeWithoutResult((status) -> sendInCallbacks(List.of(phase)));
 			assertThat(received()).containsExactly(phase);
+		}
+	}
+
+	/**
+	 * A manager that says when all callbacks are through has those collected for, too.
+	 */
+	@Test
+	void callbacksBeforeTheCommitAreCollectedForWhereTheManagerIsFollowed() {
+		this.transaction.executeWithoutResult((status) -> {
+			sendInCallbacks(List.of("before commit"));
+			sendInCallbacks(List.of("before commit", "before completion"));
+		});
+		assertThat(this.dataSource.statements()).hasSize(this.followed ? 1 : 3);
+		assertThat(received()).containsExactly("before commit", "before commit", "before completion");
+		assertThat(this.commits).containsExactly(Set.of(this.queue));
+	}
+
+	@Test
+	void transactionInACallbackOfAnotherCollectsItsOwn() {
+		TransactionTemplate apart = template(TransactionDefinition.PROPAGATION_REQUIRES_NEW);
+		this.transaction.executeWithoutResult((status) -> {
+			TransactionSynchronizationManager.registerSynchronization(new TransactionSynchronization() {
+
+				@Override
+				public void beforeCommit(boolean readOnly) {
+					apart.executeWithoutResult((inner) -> SendLaterTests.this.template
+						.sendLater(SendLaterTests.this.queue, "apart, before the commit"));
+				}
+
+				@Override
+				public void afterCommit() {
+					apart.executeWithoutResult((inner) -> SendLaterTests.this.template
+						.sendLater(SendLaterTests.this.queue, "apart, after the commit"));
+				}
+
+			});
+			this.template.sendLater(this.queue, "outer");
+		});
+		assertThat(received()).containsExactlyInAnyOrder("apart, before the commit", "outer",
+				"apart, after the commit");
+		assertThat(this.commits).hasSize(3);
+	}
+
+	/**
+	 * It has synchronizations of its own, and leaves this one's connection bound.
+	 */
+	@Test
+	void transactionOfAnotherDataSourceInBetweenTakesNothingAlong() {
+		try (HikariDataSource other = this.database.pool(1)) {
+			JdbcTransactionManager manager = new JdbcTransactionManager(other);
+			if (this.followed) {
+				manager.addListener(this.template.getTransactionExecutionListener());
+			}
+			TransactionTemplate elsewhere = new TransactionTemplate(manager);
+			for (boolean commits : new boolean[] { false, true }) {
+				this.transaction.executeWithoutResult((status) -> {
+					this.template.sendLater(this.queue, "outer");
+					elsewhere.executeWithoutResult((inner) -> this.template.sendLater(this.queue, "inner"));
+					elsewhere.executeWithoutResult((inner) -> {
+						this.template.sendLater(this.queue, "dropped");
+						inner.setRollbackOnly();
+					});
+					this.template.sendLater(this.queue, "last");
+					if (!commits) {
+						status.setRollbackOnly();
+					}
+				});
+				assertThat(received())
+					.containsExactlyElementsOf(commits ? List.of("inner", "outer", "last") : List.of());
+			}
 		}
 	}
 
