@@ -177,6 +177,8 @@ final class PollLoop {
 					: this.properties.getPollInterval());
 			return true;
 		}
+		// To settle writes too.
+		this.tickFailed = false;
 		this.backOff.succeeded();
 		if (end.refusal() != null) {
 			logger.error("Stopping " + this.identity + ", because unknown-type-policy is 'fail': "
@@ -226,9 +228,7 @@ final class PollLoop {
 		if (handBack == null && !this.tickFailed) {
 			return (next != null && this.source.tenure() == this.nextTenure) ? next : this.source.receive();
 		}
-		this.tickFailed = true;
-		TickedPage received = this.source.tickAndReceive();
-		this.tickFailed = false;
+		TickedPage received = tickAndReceive();
 		if (received == null) {
 			return null;
 		}
@@ -240,6 +240,38 @@ final class PollLoop {
 			handBack(handBack);
 		}
 		return received.page();
+	}
+
+	/**
+	 * Tick and receive. What keeps this instance from ticking needn't keep others, so it
+	 * receives what they have ticked when it has failed before.
+	 */
+	private @Nullable TickedPage tickAndReceive() {
+		boolean again = this.tickFailed;
+		this.tickFailed = true;
+		Page page;
+		try {
+			TickedPage received = this.source.tickAndReceive();
+			this.tickFailed = false;
+			return received;
+		}
+		catch (RuntimeException ex) {
+			page = again ? receiveInstead(ex) : null;
+			if (page == null || page.isEmpty()) {
+				throw ex;
+			}
+		}
+		return new TickedPage(page, null);
+	}
+
+	private @Nullable Page receiveInstead(RuntimeException failure) {
+		try {
+			return this.source.receive();
+		}
+		catch (RuntimeException ex) {
+			failure.addSuppressed(ex);
+			return null;
+		}
 	}
 
 	/**

@@ -201,6 +201,27 @@ class ContainerTickTests {
 		assertThat(this.fixture.events(ListenerContainerFailingEvent.class)).hasSize(1);
 	}
 
+	@Test
+	void receivesWhatOthersTickWhileItCanNot() {
+		this.fixture.properties.setPollInterval(Duration.ofMillis(50));
+		this.fixture.properties.setFallbackPollInterval(Duration.ofMillis(50));
+		start("others", (message) -> this.handled.add(message.payload()));
+		this.database.execute("alter function pgque.tick_and_receive_leased rename to gone");
+		try {
+			send("others", "x");
+			await().until(() -> this.handedBack.get() == 1);
+			this.fixture.tick("others");
+			await().until(() -> this.handled.equals(List.of("x")));
+			await().until(() -> this.fixture.events(ListenerContainerRecoveredEvent.class).size() == 1);
+			this.fixture.send("others", "t", "y");
+			await().until(() -> this.handled.equals(List.of("x", "y")));
+			assertThat(this.fixture.events(ListenerContainerFailingEvent.class)).hasSize(1);
+		}
+		finally {
+			this.database.execute("alter function pgque.gone rename to tick_and_receive_leased");
+		}
+	}
+
 	private void start(String queue, PgqueMessageListener listener) {
 		DefaultPgqueMessageListenerContainer container = this.fixture.container(queue, ListenerFixture.routes(listener),
 				(created) -> {
