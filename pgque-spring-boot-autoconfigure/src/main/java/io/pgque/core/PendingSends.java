@@ -5,7 +5,9 @@ import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.BiConsumer;
+import java.util.stream.Collectors;
 
 import org.jspecify.annotations.Nullable;
 
@@ -55,6 +57,17 @@ final class PendingSends {
 
 	void writeAll() {
 		this.queues.keySet().forEach(this::write);
+	}
+
+	/**
+	 * Return the queues for which something is still to be written.
+	 */
+	Set<String> unwritten() {
+		return this.queues.entrySet()
+			.stream()
+			.filter((entry) -> entry.getValue().written < entry.getValue().events.size())
+			.map(Map.Entry::getKey)
+			.collect(Collectors.toSet());
 	}
 
 	void savepoint(Object savepoint) {

@@ -51,6 +51,8 @@ final class SendTransactions {
 
 	private final AtomicBoolean warned = new AtomicBoolean();
 
+	private final TransactionFollower follower;
+
 	/**
 	 * Key under which a foreign transaction is noted.
 	 */
@@ -69,6 +71,7 @@ final class SendTransactions {
 	SendTransactions(DataSource dataSource, BiConsumer<String, List<OutgoingEvent>> writer) {
 		this.dataSource = target(dataSource);
 		this.writer = writer;
+		this.follower = new TransactionFollower(this, this.dataSource);
 	}
 
 	private static DataSource target(DataSource dataSource) {
@@ -117,7 +120,7 @@ final class SendTransactions {
 	 * @param joined what to do inside a transaction that somebody is going to commit
 	 * @param alone what to do otherwise
 	 */
-	private <T> T inTransaction(String queue, Function<Synchronization, T> joined, Supplier<T> alone) {
+	private <T> T inTransaction(String queue, Function<JoinedTransaction, T> joined, Supplier<T> alone) {
 		if (!TransactionSynchronizationManager.isSynchronizationActive()
 				&& !TransactionSynchronizationManager.hasResource(this.dataSource)) {
 			requireNoTransaction(queue);
@@ -160,12 +163,15 @@ final class SendTransactions {
 		return true;
 	}
 
-	private <T> T send(String queue, Function<Synchronization, T> joined, Supplier<T> alone, Connection connection,
+	private <T> T send(String queue, Function<JoinedTransaction, T> joined, Supplier<T> alone, Connection connection,
 			boolean foreign) throws SQLException {
 		boolean active = TransactionSynchronizationManager.isActualTransactionActive();
 		boolean synchronizing = TransactionSynchronizationManager.isSynchronizationActive();
 		boolean autoCommit = connection.getAutoCommit();
-		if (autoCommit || foreign || (synchronizing && !active)) {
+		TransactionFollower.Followed followed = (autoCommit || foreign) ? null : this.follower.current();
+		boolean over = followed != null && followed.isOver();
+		boolean joins = !autoCommit && !foreign && !over && (followed != null || (active && synchronizing));
+		if (!joins && (autoCommit || foreign || (synchronizing && !active))) {
 			requireNoTransaction(queue);
 			if (active) {
 				warnOfOtherTransaction(queue);
@@ -179,22 +185,18 @@ final class SendTransactions {
 							+ "propagation REQUIRES_NEW",
 					null);
 		}
-		if (!autoCommit && !foreign && active && synchronizing) {
-			Synchronization current = current();
-			T result = joined.apply(current);
-			current.sent(queue);
+		if (joins) {
+			JoinedTransaction transaction = (followed != null) ? followed : unfollowed();
+			T result = joined.apply(transaction);
+			transaction.sent(queue);
 			return result;
 		}
 		T result = alone.get();
 		if (autoCommit) {
 			this.commitListener.committed(Set.of(queue));
 		}
-		else if (foreign) {
-			connection.commit();
-			this.commitListener.committed(Set.of(queue));
-		}
-		else if (active || synchronizing) {
-			// After completion of a transaction, or in a scope without one.
+		else if (foreign || over || active || synchronizing) {
+			// Also after completion of a transaction, or in a scope without one.
 			connection.commit();
 			this.commitListener.committed(Set.of(queue));
 		}
@@ -219,60 +221,63 @@ final class SendTransactions {
 	}
 
 	/**
-	 * Return what follows transactions when it is registered with their manager.
+	 * Return what follows the transactions of the managers it is registered with.
 	 */
 	TransactionExecutionListener follower() {
-		return new Follower();
-	}
-
-	private @Nullable Synchronization joined() {
-		return (Synchronization) TransactionSynchronizationManager.getResource(this);
-	}
-
-	private Synchronization current() {
-		Synchronization current = joined();
-		return (current != null) ? current : join(false);
-	}
-
-	private Synchronization join(boolean followed) {
-		Synchronization joined = new Synchronization(followed);
-		TransactionSynchronizationManager.registerSynchronization(joined);
-		TransactionSynchronizationManager.bindResource(this, joined);
-		return joined;
+		return this.follower;
 	}
 
 	/**
-	 * Is told by a transaction manager when transactions begin, and when they are about
-	 * to commit: after all callbacks, which synchronizations alone don't know.
+	 * Write what was collected for a queue.
 	 */
-	private final class Follower implements TransactionExecutionListener {
+	void write(String queue, List<OutgoingEvent> events) {
+		this.writer.accept(queue, events);
+	}
 
-		@Override
-		public void afterBegin(TransactionExecution transaction, @Nullable Throwable failure) {
-			if (failure == null && isOwnScope(transaction) && !transaction.isReadOnly()
-					&& TransactionSynchronizationManager.hasResource(SendTransactions.this.dataSource)
-					&& joined() == null) {
-				join(true);
+	/**
+	 * Tell of commits.
+	 * @param queues what was sent to, emptied
+	 */
+	void tell(Set<String> queues) {
+		if (!queues.isEmpty()) {
+			Set<String> told = Set.copyOf(queues);
+			queues.clear();
+			this.commitListener.committed(told);
+		}
+	}
+
+	/**
+	 * Commit what was sent since a commit.
+	 * @param queues what was sent to
+	 */
+	void commitLate(Set<String> queues) {
+		Connection connection = DataSourceUtils.getConnection(this.dataSource);
+		try {
+			if (!connection.getAutoCommit()) {
+				connection.commit();
 			}
 		}
-
-		@Override
-		public void beforeCommit(TransactionExecution transaction) {
-			Synchronization joined = joined();
-			if (joined != null && joined.followed && isOwnScope(transaction)) {
-				joined.finish();
-			}
+		catch (SQLException ex) {
+			logger.error("What was sent to " + queues + " after a commit could not be committed", ex);
 		}
-
-		/**
-		 * Whether the synchronizations that are registered now are those of the
-		 * transaction, and no others'.
-		 */
-		private static boolean isOwnScope(TransactionExecution transaction) {
-			return transaction.isNewTransaction() && transaction instanceof DefaultTransactionStatus status
-					&& status.isNewSynchronization();
+		finally {
+			DataSourceUtils.releaseConnection(connection, this.dataSource);
 		}
+	}
 
+	private Unfollowed unfollowed() {
+		Unfollowed current = (Unfollowed) TransactionSynchronizationManager.getResource(this);
+		if (current != null && !TransactionSynchronizationManager.getSynchronizations().contains(current)) {
+			// Its transaction is completing, and one of its callbacks has begun another.
+			TransactionSynchronizationManager.unbindResource(this);
+			current = null;
+		}
+		if (current == null) {
+			current = new Unfollowed();
+			TransactionSynchronizationManager.registerSynchronization(current);
+			TransactionSynchronizationManager.bindResource(this, current);
+		}
+		return current;
 	}
 
 	/**
@@ -310,84 +315,31 @@ final class SendTransactions {
 	}
 
 	/**
-	 * Follows a transaction: writes what was collected before it commits and after all
-	 * callbacks that may still send, and tells what it sent to once it has committed.
+	 * A transaction of which nobody has told before the first send.
 	 */
-	private final class Synchronization implements TransactionSynchronization {
+	private final class Unfollowed extends JoinedTransaction {
 
 		/**
-		 * Where something was sent to, and nobody was told yet.
-		 */
-		private final Set<String> queues = new LinkedHashSet<>();
-
-		private @Nullable PendingSends pending;
-
-		/**
-		 * Whether the {@link Follower} says when the transaction is about to commit.
-		 */
-		private final boolean followed;
-
-		/**
-		 * Whether it is known that {@link #beforeCommit} is still to come, or not.
+		 * Whether it is known that the {@link Ending} is still to come, or not.
 		 */
 		private boolean located;
 
-		/**
-		 * Whether it is too late to collect.
-		 */
-		private boolean over;
-
-		/**
-		 * Whether all that was sent is part of the transaction, and not of what comes
-		 * after its commit.
-		 */
-		private boolean complete;
-
-		Synchronization(boolean followed) {
-			this.followed = followed;
-			this.located = followed;
-		}
-
-		/**
-		 * Collect a message, if something is going to write it.
-		 */
-		boolean collect(OutgoingEvent event) {
-			if (!this.located) {
-				this.located = true;
-				this.over = this.over || isEnding();
-			}
-			if (this.over) {
-				return false;
-			}
-			PendingSends pending = this.pending;
-			if (pending == null) {
-				pending = new PendingSends(SendTransactions.this.writer);
-				this.pending = pending;
-			}
-			pending.add(event);
-			return true;
-		}
-
-		void writePending(String queue) {
-			if (this.pending != null) {
-				this.pending.write(queue);
-			}
-		}
-
-		private void writePending() {
-			if (this.pending != null) {
-				this.pending.writeAll();
-			}
-		}
-
-		void sent(String queue) {
-			this.queues.add(queue);
-			this.complete = false;
+		Unfollowed() {
+			super(SendTransactions.this);
 		}
 
 		@Override
-		public int getOrder() {
-			return LOWEST_PRECEDENCE;
+		boolean collect(OutgoingEvent event) {
+			if (!this.located) {
+				this.located = true;
+				if (isEnding()) {
+					finish();
+				}
+				else {
+					TransactionSynchronizationManager.registerSynchronization(new Ending(this));
+				}
+			}
+			return super.collect(event);
 		}
 
 		@Override
@@ -401,107 +353,27 @@ final class SendTransactions {
 		}
 
 		@Override
-		public void savepoint(Object savepoint) {
-			if (this.pending != null) {
-				this.pending.savepoint(savepoint);
-			}
+		public void afterCompletion(int status) {
+			TransactionSynchronizationManager.unbindResourceIfPossible(SendTransactions.this);
+			super.afterCompletion(status);
 		}
 
-		@Override
-		public void savepointRollback(Object savepoint) {
-			if (this.pending != null) {
-				this.pending.rollbackTo(savepoint);
-			}
-		}
+	}
+
+	/**
+	 * Has a transaction write what it has collected after the callbacks that may still
+	 * send.
+	 */
+	private record Ending(JoinedTransaction transaction) implements TransactionSynchronization {
 
 		@Override
-		public void flush() {
-			writePending();
+		public int getOrder() {
+			return LOWEST_PRECEDENCE;
 		}
 
 		@Override
 		public void beforeCommit(boolean readOnly) {
-			if (!this.followed) {
-				finish();
-			}
-		}
-
-		/**
-		 * Nothing but the commit is certain to come any more.
-		 */
-		private void finish() {
-			this.over = true;
-			writePending();
-			this.complete = true;
-			if (!this.queues.isEmpty() && TransactionSynchronizationManager.getSynchronizations().size() > 1) {
-				TransactionSynchronizationManager.registerSynchronization(new Telling(this));
-			}
-		}
-
-		@Override
-		public void afterCommit() {
-			tell();
-		}
-
-		@Override
-		public void afterCompletion(int status) {
-			TransactionSynchronizationManager.unbindResourceIfPossible(SendTransactions.this);
-			if (status == STATUS_COMMITTED) {
-				tell();
-			}
-			else if (status == STATUS_UNKNOWN) {
-				SendTransactions.this.tell(this.queues);
-			}
-		}
-
-		/**
-		 * Tell of what has been committed, once what was sent since the commit is, too.
-		 */
-		private void tell() {
-			if (!this.queues.isEmpty() && !this.complete) {
-				commitLate();
-			}
-			SendTransactions.this.tell(this.queues);
-		}
-
-		private void commitLate() {
-			Connection connection = DataSourceUtils.getConnection(SendTransactions.this.dataSource);
-			try {
-				if (!connection.getAutoCommit()) {
-					connection.commit();
-				}
-			}
-			catch (SQLException ex) {
-				logger.error("What was sent to " + this.queues + " after a commit could not be committed", ex);
-			}
-			finally {
-				DataSourceUtils.releaseConnection(connection, SendTransactions.this.dataSource);
-			}
-		}
-
-	}
-
-	private void tell(Set<String> queues) {
-		if (!queues.isEmpty()) {
-			Set<String> told = Set.copyOf(queues);
-			queues.clear();
-			this.commitListener.committed(told);
-		}
-	}
-
-	/**
-	 * Has a commit told before other callbacks, which may take their time.
-	 */
-	private record Telling(Synchronization transaction) implements TransactionSynchronization {
-
-		@Override
-		public int getOrder() {
-			return HIGHEST_PRECEDENCE;
-		}
-
-		@Override
-		public void afterCommit() {
-			this.transaction.afterCommit();
+			this.transaction.finish();
 		}
 
 	}

@@ -4,6 +4,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
@@ -51,6 +52,9 @@ import org.springframework.boot.transaction.autoconfigure.TransactionAutoConfigu
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Primary;
+import org.springframework.context.annotation.Scope;
+import org.springframework.context.annotation.ScopedProxyMode;
+import org.springframework.context.support.SimpleThreadScope;
 import org.springframework.jdbc.core.JdbcOperations;
 import org.springframework.jdbc.core.simple.JdbcClient;
 import org.springframework.jdbc.datasource.DelegatingDataSource;
@@ -68,6 +72,7 @@ import org.springframework.transaction.support.TransactionTemplate;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
+import static org.mockito.BDDMockito.given;
 import static org.mockito.BDDMockito.then;
 import static org.mockito.Mockito.mock;
 
@@ -222,6 +227,25 @@ class PgqueAutoConfigurationTests {
 			.run((context) -> assertThat(context.getBeansOfType(ConfigurableTransactionManager.class).values())
 				.hasSize(2)
 				.allSatisfy((manager) -> assertThat(manager.getTransactionExecutionListeners()).hasSize(1)));
+	}
+
+	@Test
+	void managersThatTakeNoListenerStopNothing() {
+		JdbcTransactionManager immutable = new JdbcTransactionManager(this.database.dataSource());
+		immutable.setTransactionExecutionListeners(List.of(new TransactionExecutionListener() {
+		}));
+		ConfigurableTransactionManager stubborn = mock(ConfigurableTransactionManager.class);
+		given(stubborn.getTransactionExecutionListeners()).willThrow(new UnsupportedOperationException("none"));
+		this.runner.withBean("immutable", JdbcTransactionManager.class, () -> immutable)
+			.withBean("stubborn", ConfigurableTransactionManager.class, () -> stubborn)
+			.withUserConfiguration(ScopedManager.class)
+			.withInitializer((context) -> context.getBeanFactory().registerScope("thread", new SimpleThreadScope()))
+			.run((context) -> {
+				assertThat(context).hasNotFailed();
+				assertThat(immutable.getTransactionExecutionListeners()).hasSize(2);
+				assertThat(context.getBean("scopedTarget.scoped", ConfigurableTransactionManager.class)
+					.getTransactionExecutionListeners()).hasSize(1);
+			});
 	}
 
 	@Test
@@ -433,6 +457,17 @@ class PgqueAutoConfigurationTests {
 		@PgqueDataSource
 		DataSource alsoMarked(TestDatabase database) {
 			return database.dataSource();
+		}
+
+	}
+
+	@Configuration(proxyBeanMethods = false)
+	static class ScopedManager {
+
+		@Bean
+		@Scope(scopeName = "thread", proxyMode = ScopedProxyMode.TARGET_CLASS)
+		JdbcTransactionManager scoped(DataSource dataSource) {
+			return new JdbcTransactionManager(dataSource);
 		}
 
 	}

@@ -40,6 +40,7 @@ import org.springframework.orm.jpa.vendor.HibernateJpaVendorAdapter;
 import org.springframework.transaction.ConfigurableTransactionManager;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.TransactionDefinition;
+import org.springframework.transaction.support.TransactionSynchronizationManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -127,6 +128,10 @@ class ForeignTransactionManagerTests {
 			insert.accept(1L);
 			this.template.send(this.queue, "at once");
 			this.template.sendLater(this.queue, "later");
+			assertThat(TransactionSynchronizationManager.getResourceMap()
+				.keySet()
+				.stream()
+				.anyMatch(SendTransactions.class::isInstance)).as("has had to be found").isEqualTo(!this.followed);
 		});
 		assertThat(received()).containsExactly("at once", "later");
 		assertThat(this.commits).containsExactly(Set.of(this.queue));

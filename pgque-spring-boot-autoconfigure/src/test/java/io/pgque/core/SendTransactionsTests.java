@@ -21,12 +21,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import org.springframework.core.Ordered;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 import org.springframework.jdbc.support.JdbcTransactionManager;
 import org.springframework.transaction.TransactionDefinition;
 import org.springframework.transaction.support.AbstractPlatformTransactionManager;
+import org.springframework.transaction.support.DefaultTransactionStatus;
 import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 import org.springframework.transaction.support.TransactionTemplate;
@@ -363,6 +365,107 @@ class SendTransactionsTests {
 		});
 	}
 
+	/**
+	 * In callbacks after a transaction Spring begins others that don't suspend it.
+	 */
+	@Test
+	void transactionInACallbackAfterARollbackSendsNothingOfThatOne() {
+		TransactionTemplate apart = transaction();
+		apart.setPropagationBehavior(TransactionDefinition.PROPAGATION_REQUIRES_NEW);
+		List<Runnable> works = List.of(() -> {
+		}, () -> this.template.send(this.queue, "apart"), () -> this.template.sendLater(this.queue, "apart"));
+		for (int order : new int[] { Ordered.HIGHEST_PRECEDENCE, 0, Ordered.LOWEST_PRECEDENCE }) {
+			for (Runnable work : works) {
+				transaction().executeWithoutResult((status) -> {
+					afterCompletion(order, () -> apart.executeWithoutResult((inner) -> work.run()));
+					this.template.sendLater(this.queue, "rolled back");
+					status.setRollbackOnly();
+				});
+				assertThat(receivedPayloads()).as("order %d", order).doesNotContain("rolled back");
+				assertThat(this.commits).hasSize(work == works.get(0) ? 0 : 1);
+				this.commits.clear();
+			}
+		}
+	}
+
+	@Test
+	void transactionOfAnotherManagerInACallbackAfterARollbackSendsNothingOfThatOne() {
+		try (HikariDataSource other = this.database.pool(1)) {
+			TransactionTemplate elsewhere = new TransactionTemplate(manager(other, this.template));
+			transaction().executeWithoutResult((status) -> {
+				afterCompletion(0, () -> elsewhere.executeWithoutResult((inner) -> {
+				}));
+				this.template.sendLater(this.queue, "rolled back");
+				status.setRollbackOnly();
+			});
+			assertThat(receivedPayloads()).isEmpty();
+		}
+	}
+
+	@Test
+	void sendAfterACommitIsCommittedWithAutoCommitOffWhateverComesAfterIt() {
+		useWithoutAutoCommit(2);
+		TransactionTemplate apart = transaction();
+		apart.setPropagationBehavior(TransactionDefinition.PROPAGATION_REQUIRES_NEW);
+		transaction().executeWithoutResult((status) -> {
+			this.template.sendLater(this.queue, "first");
+			register(List.of("after commit"));
+			afterCompletion(0, () -> apart.executeWithoutResult((inner) -> {
+			}));
+		});
+		assertThat(receivedPayloads()).containsExactly("first", "after commit");
+	}
+
+	/**
+	 * Such as entities that publish while they are written, when their entity manager's
+	 * transaction is another one.
+	 */
+	@Test
+	void sendWhileATransactionInBetweenCommitsLeavesTheOuterOneOpen() {
+		try (HikariDataSource other = this.database.pool(1)) {
+			JdbcTransactionManager manager = new JdbcTransactionManager(other) {
+
+				@Override
+				protected void doCommit(DefaultTransactionStatus status) {
+					SendTransactionsTests.this.template.sendLater(SendTransactionsTests.this.queue, "inner");
+					super.doCommit(status);
+				}
+
+			};
+			if (this.followed) {
+				manager.addListener(this.template.getTransactionExecutionListener());
+			}
+			TransactionTemplate elsewhere = new TransactionTemplate(manager);
+			for (boolean commits : new boolean[] { false, true }) {
+				transaction().executeWithoutResult((status) -> {
+					this.template.send(this.queue, "outer");
+					elsewhere.executeWithoutResult((inner) -> {
+					});
+					if (!commits) {
+						status.setRollbackOnly();
+					}
+				});
+				assertThat(receivedPayloads()).isEqualTo(commits ? List.of("outer", "inner") : List.of());
+			}
+		}
+	}
+
+	private static void afterCompletion(int order, Runnable work) {
+		TransactionSynchronizationManager.registerSynchronization(new TransactionSynchronization() {
+
+			@Override
+			public int getOrder() {
+				return order;
+			}
+
+			@Override
+			public void afterCompletion(int status) {
+				work.run();
+			}
+
+		});
+	}
+
 	@Test
 	void sendsWithAutoCommitOff() {
 		useWithoutAutoCommit();
@@ -380,10 +483,14 @@ class SendTransactionsTests {
 	}
 
 	private void useWithoutAutoCommit() {
+		useWithoutAutoCommit(1);
+	}
+
+	private void useWithoutAutoCommit(int connections) {
 		this.pool.close();
 		HikariConfig config = new HikariConfig();
 		config.setDataSource(this.database.dataSource());
-		config.setMaximumPoolSize(1);
+		config.setMaximumPoolSize(connections);
 		config.setAutoCommit(false);
 		use(new HikariDataSource(config));
 	}
