@@ -76,7 +76,7 @@ public final class PgqueAutoConfiguration {
 	@DependsOnDatabaseInitialization
 	PgqueTemplate pgqueTemplate(ChosenDataSource chosen, PgqueProperties properties, PgqueMessageConverter converter,
 			PgqueEventTypeResolver eventTypeResolver, ObjectProvider<SendObserver> sendObservers,
-			ObjectProvider<CommitListener> commitListeners, TransactionFollowers followers) {
+			ObjectProvider<CommitListener> commitListeners) {
 		PgqueTemplate template = new PgqueTemplate(chosen.dataSource(), converter);
 		template.setTransactionRequired(properties.template().requireTransaction());
 		template.setHeaderColumn(properties.headers().column());
@@ -84,7 +84,6 @@ public final class PgqueAutoConfiguration {
 		template.setSendObserver(sendObservers.getIfUnique(() -> SendObserver.NONE));
 		List<CommitListener> listeners = commitListeners.orderedStream().toList();
 		template.setCommitListener((queues) -> listeners.forEach((listener) -> listener.committed(queues)));
-		followers.add(template.getTransactionExecutionListener());
 		return template;
 	}
 

@@ -5,11 +5,14 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Consumer;
 
+import io.pgque.core.PgqueTemplate;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 import org.springframework.aop.scope.ScopedObject;
+import org.springframework.beans.factory.BeanFactory;
+import org.springframework.beans.factory.BeanFactoryAware;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.transaction.ConfigurableTransactionManager;
 import org.springframework.transaction.TransactionExecution;
@@ -20,11 +23,13 @@ import org.springframework.transaction.TransactionExecutionListener;
  * their listener before anybody can use them, since they take none while they work, and
  * need no template for it, which may need them.
  */
-final class TransactionFollowers implements BeanPostProcessor {
+final class TransactionFollowers implements BeanPostProcessor, BeanFactoryAware {
 
 	private static final Log logger = LogFactory.getLog(TransactionFollowers.class);
 
 	private final List<TransactionExecutionListener> followers = new CopyOnWriteArrayList<>();
+
+	private @Nullable BeanFactory beanFactory;
 
 	private final TransactionExecutionListener all = new TransactionExecutionListener() {
 
@@ -54,22 +59,43 @@ final class TransactionFollowers implements BeanPostProcessor {
 
 	};
 
-	void add(TransactionExecutionListener follower) {
-		this.followers.add(follower);
+	@Override
+	public void setBeanFactory(BeanFactory beanFactory) {
+		this.beanFactory = beanFactory;
 	}
 
 	@Override
 	public Object postProcessAfterInitialization(Object bean, String beanName) {
 		// The target of a scoped proxy is a bean of its own.
-		if (bean instanceof ConfigurableTransactionManager transactionManager && !(bean instanceof ScopedObject)) {
+		if (bean instanceof ScopedObject) {
+			return bean;
+		}
+		if (bean instanceof ConfigurableTransactionManager transactionManager) {
 			follow(transactionManager, beanName);
+		}
+		else if (bean instanceof PgqueTemplate template && isKept(beanName)) {
+			this.followers.add(template.getTransactionExecutionListener());
 		}
 		return bean;
 	}
 
+	private boolean isKept(String beanName) {
+		BeanFactory beanFactory = this.beanFactory;
+		return beanFactory != null && beanFactory.containsBean(beanName) && beanFactory.isSingleton(beanName);
+	}
+
 	private void follow(ConfigurableTransactionManager transactionManager, String beanName) {
 		try {
-			// Those that it has may be in a list that takes no other.
+			transactionManager.addListener(this.all);
+		}
+		catch (UnsupportedOperationException ex) {
+			logger.debug("Transaction manager '" + beanName + "' has a list of listeners that takes no other: " + ex);
+			followWithNewList(transactionManager, beanName);
+		}
+	}
+
+	private void followWithNewList(ConfigurableTransactionManager transactionManager, String beanName) {
+		try {
 			List<TransactionExecutionListener> listeners = new ArrayList<>(
 					transactionManager.getTransactionExecutionListeners());
 			listeners.add(this.all);

@@ -113,6 +113,7 @@ abstract class JoinedTransaction implements TransactionSynchronization {
 		if (status != STATUS_ROLLED_BACK) {
 			this.sends.tell(this.queues);
 		}
+		this.pending = null;
 	}
 
 	/**

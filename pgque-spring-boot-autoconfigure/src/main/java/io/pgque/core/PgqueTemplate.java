@@ -112,8 +112,10 @@ public class PgqueTemplate implements PgqueOperations, DisposableBean {
 	 * {@link org.springframework.transaction.ConfigurableTransactionManager#addListener
 	 * addListener} before they are in use. A template finds out by itself what
 	 * transaction it sends in; where it is told, {@link #publish} and {@link #sendLater}
-	 * cost less, and what callbacks before the commit send is collected too. The managers
-	 * may be those of other resources as well.
+	 * cost less, what callbacks before the commit send is collected too, and what is sent
+	 * in a transaction of another data source belongs to the one that it began inside of.
+	 * The managers may be those of other data sources as well. The starter does it for
+	 * all beans.
 	 * @return the listener
 	 * @since 0.2.0
 	 */

@@ -12,6 +12,7 @@ import org.springframework.jdbc.datasource.JdbcTransactionObjectSupport;
 import org.springframework.transaction.TransactionExecution;
 import org.springframework.transaction.TransactionExecutionListener;
 import org.springframework.transaction.support.DefaultTransactionStatus;
+import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 
 /**
@@ -47,7 +48,7 @@ final class TransactionFollower implements TransactionExecutionListener {
 			return null;
 		}
 		Object connection = TransactionSynchronizationManager.getResource(this.dataSource);
-		while (followed != null && followed.connection != connection) {
+		while (followed != null && (followed.connection != connection || followed.transaction.isCompleted())) {
 			followed = followed.outer;
 		}
 		return followed;
@@ -55,30 +56,41 @@ final class TransactionFollower implements TransactionExecutionListener {
 
 	@Override
 	public void afterBegin(TransactionExecution transaction, @Nullable Throwable failure) {
-		if (failure != null || !transaction.isNewTransaction() || transaction.isReadOnly()
-				|| !(transaction instanceof DefaultTransactionStatus status) || !status.isNewSynchronization()
-				|| !(status.getTransaction() instanceof JdbcTransactionObjectSupport own)
-				|| !own.hasConnectionHolder()) {
+		if (failure != null || !transaction.isNewTransaction()
+				|| !(transaction instanceof DefaultTransactionStatus status) || !status.isNewSynchronization()) {
 			return;
 		}
-		Object connection = TransactionSynchronizationManager.getResource(this.dataSource);
-		// That of another manager's transaction is not this one's to commit.
-		if (connection != null && connection == own.getConnectionHolder()) {
-			begun(transaction, connection);
-		}
-	}
-
-	private void begun(TransactionExecution transaction, Object connection) {
 		Followed outer = this.innermost.get();
-		while (outer != null && outer.over) {
+		while (outer != null && outer.transaction.isCompleted()) {
 			// Of the end of some failed ones nobody is told.
 			outer = outer.outer;
 		}
-		if (outer == null || outer.transaction != transaction) {
-			Followed begun = new Followed(transaction, connection, outer);
-			TransactionSynchronizationManager.registerSynchronization(begun);
-			this.innermost.set(begun);
+		Followed current = current();
+		if (outer != null && outer.transaction == transaction) {
+			return;
 		}
+		if (current != null) {
+			TransactionSynchronizationManager.registerSynchronization(new InBetween(current));
+		}
+		else if (!transaction.isReadOnly()) {
+			Object own = ownConnection(status);
+			if (own != null) {
+				Followed begun = new Followed(transaction, own, outer);
+				TransactionSynchronizationManager.registerSynchronization(begun);
+				this.innermost.set(begun);
+			}
+		}
+	}
+
+	/**
+	 * Return the connection that is bound to the thread, if it is the transaction's. That
+	 * of another manager's transaction is not this one's to commit.
+	 */
+	private @Nullable Object ownConnection(DefaultTransactionStatus status) {
+		Object connection = TransactionSynchronizationManager.getResource(this.dataSource);
+		return (status.getTransaction() instanceof JdbcTransactionObjectSupport transaction
+				&& transaction.hasConnectionHolder() && transaction.getConnectionHolder() == connection) ? connection
+						: null;
 	}
 
 	@Override
@@ -163,6 +175,29 @@ final class TransactionFollower implements TransactionExecutionListener {
 				}
 			}
 			super.afterCompletion(status);
+		}
+
+	}
+
+	/**
+	 * Belongs to a transaction of another manager while the connection is one of ours,
+	 * whose synchronizations are told nothing meanwhile.
+	 */
+	private record InBetween(Followed transaction) implements TransactionSynchronization {
+
+		@Override
+		public void savepoint(Object savepoint) {
+			this.transaction.savepoint(savepoint);
+		}
+
+		@Override
+		public void savepointRollback(Object savepoint) {
+			this.transaction.savepointRollback(savepoint);
+		}
+
+		@Override
+		public void flush() {
+			this.transaction.flush();
 		}
 
 	}

@@ -221,14 +221,24 @@ final class PollLoop {
 		return this.source.settleAndReceive(batchId);
 	}
 
+	/**
+	 * Receive, with a tick when one is offered. While ticks fail, the loop tries again by
+	 * itself when it finds nothing: what keeps this instance from ticking needn't keep
+	 * others, and what they have ticked is to be received.
+	 */
 	private @Nullable Page receivePage() {
 		Runnable handBack = this.tick;
 		Page next = this.next;
 		this.next = null;
-		if (handBack == null && !this.tickFailed) {
-			return (next != null && this.source.tenure() == this.nextTenure) ? next : this.source.receive();
+		if (handBack == null) {
+			Page page = (next != null && this.source.tenure() == this.nextTenure) ? next : this.source.receive();
+			if (!this.tickFailed || page == null || !page.isEmpty()) {
+				return page;
+			}
 		}
-		TickedPage received = tickAndReceive();
+		this.tickFailed = true;
+		TickedPage received = this.source.tickAndReceive();
+		this.tickFailed = false;
 		if (received == null) {
 			return null;
 		}
@@ -240,38 +250,6 @@ final class PollLoop {
 			handBack(handBack);
 		}
 		return received.page();
-	}
-
-	/**
-	 * Tick and receive. What keeps this instance from ticking needn't keep others, so it
-	 * receives what they have ticked when it has failed before.
-	 */
-	private @Nullable TickedPage tickAndReceive() {
-		boolean again = this.tickFailed;
-		this.tickFailed = true;
-		Page page;
-		try {
-			TickedPage received = this.source.tickAndReceive();
-			this.tickFailed = false;
-			return received;
-		}
-		catch (RuntimeException ex) {
-			page = again ? receiveInstead(ex) : null;
-			if (page == null || page.isEmpty()) {
-				throw ex;
-			}
-		}
-		return new TickedPage(page, null);
-	}
-
-	private @Nullable Page receiveInstead(RuntimeException failure) {
-		try {
-			return this.source.receive();
-		}
-		catch (RuntimeException ex) {
-			failure.addSuppressed(ex);
-			return null;
-		}
 	}
 
 	/**

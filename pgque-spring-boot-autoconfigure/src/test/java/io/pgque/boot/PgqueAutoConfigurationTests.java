@@ -72,6 +72,8 @@ import org.springframework.transaction.support.TransactionTemplate;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.ArgumentMatchers.isNull;
 import static org.mockito.BDDMockito.given;
 import static org.mockito.BDDMockito.then;
 import static org.mockito.Mockito.mock;
@@ -227,6 +229,20 @@ class PgqueAutoConfigurationTests {
 			.run((context) -> assertThat(context.getBeansOfType(ConfigurableTransactionManager.class).values())
 				.hasSize(2)
 				.allSatisfy((manager) -> assertThat(manager.getTransactionExecutionListeners()).hasSize(1)));
+	}
+
+	@Test
+	void templateOfTheApplicationFollowsThemToo() {
+		TransactionExecutionListener follower = mock(TransactionExecutionListener.class);
+		PgqueTemplate own = mock(PgqueTemplate.class);
+		given(own.getTransactionExecutionListener()).willReturn(follower);
+		this.runner.withBean("own", PgqueTemplate.class, () -> own).run((context) -> {
+			context.getBean(TransactionTemplate.class).executeWithoutResult((status) -> {
+			});
+			then(follower).should().afterBegin(any(), isNull());
+			then(follower).should().beforeCommit(any());
+			then(follower).should().afterCommit(any(), isNull());
+		});
 	}
 
 	@Test

@@ -191,6 +191,53 @@ class TransactionFollowerTests {
 		}
 	}
 
+	/**
+	 * As listeners of phase AFTER_COMMIT do, one after the other: Spring resumes the
+	 * connection of the first transaction behind the second one, and nothing else of it.
+	 */
+	@Test
+	void sendBehindATransactionThatBeganAfterTheCommitIsCommitted() {
+		TransactionTemplate apart = new TransactionTemplate(this.manager);
+		apart.setPropagationBehavior(TransactionDefinition.PROPAGATION_REQUIRES_NEW);
+		for (Runnable send : List.<Runnable>of(() -> this.template.send(this.queue, "late"),
+				() -> this.template.sendLater(this.queue, "late"),
+				() -> this.ours.executeWithoutResult((inner) -> this.template.send(this.queue, "late")),
+				() -> this.ours.executeWithoutResult((inner) -> this.template.sendLater(this.queue, "late")))) {
+			this.commits.clear();
+			this.ours.executeWithoutResult((status) -> TransactionSynchronizationManager
+				.registerSynchronization(new TransactionSynchronization() {
+
+					@Override
+					public void afterCompletion(int status) {
+						apart.executeWithoutResult((inner) -> {
+						});
+						send.run();
+					}
+
+				}));
+			assertThat(received()).containsExactly("late");
+			assertThat(this.commits).containsExactly(Set.of(this.queue));
+		}
+	}
+
+	@Test
+	void savepointsCountWhileATransactionOfAnotherManagerIsInBetween() {
+		TransactionTemplate nested = new TransactionTemplate(this.manager);
+		nested.setPropagationBehavior(TransactionDefinition.PROPAGATION_NESTED);
+		this.ours.executeWithoutResult((status) -> {
+			this.template.sendLater(this.queue, "outer");
+			this.theirs.executeWithoutResult((inner) -> {
+				nested.executeWithoutResult((innermost) -> {
+					this.template.send(this.queue, "written");
+					this.template.sendLater(this.queue, "collected");
+					innermost.setRollbackOnly();
+				});
+				nested.executeWithoutResult((innermost) -> this.template.sendLater(this.queue, "kept"));
+			});
+		});
+		assertThat(received()).containsExactly("outer", "kept");
+	}
+
 	@Test
 	void transactionWithoutSynchronizationIsNotFollowed() {
 		this.manager.setTransactionSynchronization(AbstractPlatformTransactionManager.SYNCHRONIZATION_NEVER);
