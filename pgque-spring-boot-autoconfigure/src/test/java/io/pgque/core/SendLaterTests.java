@@ -362,34 +362,10 @@ class SendLaterTests {
 	}
 
 	private void sendInCallbacks(List<String> phases) {
-		TransactionSynchronizationManager.registerSynchronization(new TransactionSynchronization() {
-
-			private void send(String phase) {
-				if (phases.contains(phase)) {
-					SendLaterTests.this.template.sendLater(SendLaterTests.this.queue, phase);
-				}
+		LastSteps.register((phase) -> {
+			if (phases.contains(phase)) {
+				this.template.sendLater(this.queue, phase);
 			}
-
-			@Override
-			public void beforeCommit(boolean readOnly) {
-				send("before commit");
-			}
-
-			@Override
-			public void beforeCompletion() {
-				send("before completion");
-			}
-
-			@Override
-			public void afterCommit() {
-				send("after commit");
-			}
-
-			@Override
-			public void afterCompletion(int status) {
-				send("after completion");
-			}
-
 		});
 	}
 

@@ -334,34 +334,10 @@ class SendTransactionsTests {
 	}
 
 	private void register(List<String> phases) {
-		TransactionSynchronizationManager.registerSynchronization(new TransactionSynchronization() {
-
-			@Override
-			public void beforeCommit(boolean readOnly) {
-				send("before commit");
+		LastSteps.register((phase) -> {
+			if (phases.contains(phase)) {
+				this.template.send(this.queue, phase);
 			}
-
-			@Override
-			public void beforeCompletion() {
-				send("before completion");
-			}
-
-			@Override
-			public void afterCommit() {
-				send("after commit");
-			}
-
-			@Override
-			public void afterCompletion(int status) {
-				send("after completion");
-			}
-
-			private void send(String phase) {
-				if (phases.contains(phase)) {
-					SendTransactionsTests.this.template.send(SendTransactionsTests.this.queue, phase);
-				}
-			}
-
 		});
 	}
 

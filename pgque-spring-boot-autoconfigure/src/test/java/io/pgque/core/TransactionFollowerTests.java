@@ -116,7 +116,7 @@ class TransactionFollowerTests {
 				this.theirs.executeWithoutResult((inner) -> {
 					this.template.send(this.queue, "sent");
 					this.template.sendLater(this.queue, "collected");
-					sendInCallbacks();
+					LastSteps.register((phase) -> this.template.sendLater(this.queue, phase));
 				});
 				this.template.sendLater(this.queue, "last");
 				assertThat(this.commits).isEmpty();
@@ -130,36 +130,6 @@ class TransactionFollowerTests {
 		}
 	}
 
-	private void sendInCallbacks() {
-		TransactionSynchronizationManager.registerSynchronization(new TransactionSynchronization() {
-
-			@Override
-			public void beforeCommit(boolean readOnly) {
-				send("before commit");
-			}
-
-			@Override
-			public void beforeCompletion() {
-				send("before completion");
-			}
-
-			@Override
-			public void afterCommit() {
-				send("after commit");
-			}
-
-			@Override
-			public void afterCompletion(int status) {
-				send("after completion");
-			}
-
-			private void send(String phase) {
-				TransactionFollowerTests.this.template.sendLater(TransactionFollowerTests.this.queue, phase);
-			}
-
-		});
-	}
-
 	/**
 	 * What nobody else commits any more is committed at once.
 	 */
@@ -168,23 +138,10 @@ class TransactionFollowerTests {
 		for (TransactionTemplate transaction : List.of(this.ours, this.theirs)) {
 			this.ours.executeWithoutResult((status) -> {
 				this.template.sendLater(this.queue, "outer");
-				TransactionSynchronizationManager.registerSynchronization(new TransactionSynchronization() {
-
-					@Override
-					public void afterCommit() {
-						send("after commit");
+				LastSteps.register((phase) -> {
+					if (phase.startsWith("after")) {
+						transaction.executeWithoutResult((inner) -> this.template.sendLater(this.queue, phase));
 					}
-
-					@Override
-					public void afterCompletion(int status) {
-						send("after completion");
-					}
-
-					private void send(String phase) {
-						transaction.executeWithoutResult((inner) -> TransactionFollowerTests.this.template
-							.sendLater(TransactionFollowerTests.this.queue, phase));
-					}
-
 				});
 			});
 			assertThat(received()).containsExactly("outer", "after commit", "after completion");
